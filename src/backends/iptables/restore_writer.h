@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Writes a transaction as input for iptables-restore --noflush --counters: filter, then nat. */
+
+#include "backends/iptables/txn.h"
+#include "base/text.h"
+
+struct restore_writer {
+	struct txn txn;
+	struct text chains[TABLE_COUNT];
+	struct text rules[TABLE_COUNT]; /* rules and -X lines, in the order given */
+};
+
+void restore_writer_init(struct restore_writer *writer);
+void restore_writer_done(struct restore_writer *writer);
+/* Moves the finished text to *ret (appending), leaving the writer empty. */
+void restore_writer_finish(struct restore_writer *writer, struct text *ret);
+
+/* One rule as a line without "-A CHAIN" and newline: the words behind it. */
+void restore_rule_words(const struct rule *rule, struct text *ret);
+/*
+ * The same as separate arguments, as a command line needs them (a comment is one word without quotes):
+ * a NULL-terminated array in `arena`, chain not included.
+ */
+char **restore_rule_argv(const struct rule *rule, struct arena *arena, size_t *ret_n);

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * An iptables rule as a value: a chain, matches in the order in which they are written, a target.
+ *
+ * Rules are built on the stack, one at a time, and handed to a writer (txn.h), which turns them into
+ * iptables-restore text, into iptables-save text, or (later) into nf_tables messages. Strings
+ * are borrowed for the time of that call.
+ */
+
+#include "base/addr.h"
+#include "model/service.h"
+
+enum table {
+	TABLE_FILTER = 0,
+	TABLE_NAT,
+	TABLE_MANGLE,
+	TABLE_COUNT,
+};
+
+const char *table_name(enum table table);
+
+enum match_kind {
+	MATCH_COMMENT = 0, /* -m comment --comment TEXT */
+	MATCH_PROTOCOL,	   /* -m tcp -p tcp */
+	MATCH_SOURCE,	   /* [!] -s PREFIX; full length is written without it */
+	MATCH_DESTINATION, /* [!] -d PREFIX */
+	MATCH_INTERFACE,   /* [!] -i NAME; "veth+" for a prefix */
+	MATCH_PORT,	   /* --dport N; only behind MATCH_PROTOCOL */
+	MATCH_CTSTATE,	   /* -m conntrack [!] --ctstate LIST */
+	MATCH_MARK,	   /* -m mark [!] --mark V/V */
+	MATCH_SOURCE_TYPE_LOCAL,      /* -m addrtype --src-type LOCAL */
+	MATCH_DESTINATION_TYPE_LOCAL, /* -m addrtype --dst-type LOCAL */
+	MATCH_STATISTIC,    /* -m statistic --mode random --probability 1/n */
+	MATCH_RECENT_CHECK, /* -m recent --name N --rcheck --seconds S --reap */
+	MATCH_RECENT_SET,   /* -m recent --name N --set */
+	MATCH_NFACCT,	    /* -m nfacct --nfacct-name N */
+	MATCH_COUNT,
+};
+
+/* Bits of MATCH_CTSTATE, written in this order. */
+enum ctstate {
+	CTSTATE_INVALID = 1 << 0,
+	CTSTATE_NEW = 1 << 1,
+	CTSTATE_RELATED = 1 << 2,
+	CTSTATE_ESTABLISHED = 1 << 3,
+	CTSTATE_DNAT = 1 << 4,
+};
+
+struct match {
+	enum match_kind kind;
+	bool invert;
+	union {
+		const char *text; /* COMMENT, INTERFACE, NFACCT */
+		enum protocol protocol;
+		struct prefix prefix; /* SOURCE, DESTINATION */
+		uint16_t port;
+		unsigned int ctstate; /* enum ctstate */
+		uint32_t mark;
+		unsigned int one_in; /* STATISTIC: probability is 1/one_in */
+		struct {
+			const char *name;
+			uint32_t seconds;
+		} recent;
+	};
+};
+
+enum target_kind {
+	TARGET_NONE = 0, /* only counts */
+	TARGET_CHAIN,	 /* jump */
+	TARGET_ACCEPT,
+	TARGET_DROP,
+	TARGET_RETURN,
+	TARGET_REJECT,
+	TARGET_MARK_XOR,
+	TARGET_MARK_OR,
+	TARGET_MASQUERADE,
+	TARGET_DNAT,
+	TARGET_COUNT,
+};
+
+struct target {
+	enum target_kind kind;
+	union {
+		const char *chain;
+		uint32_t mark;
+		bool random_fully;
+		struct {
+			struct addr addr;
+			uint16_t port;
+		} dnat;
+	};
+};
+
+#define RULE_MATCH_MAX 8
+
+struct rule {
+	enum table table;
+	const char *chain;
+	size_t n_matches;
+	struct match matches[RULE_MATCH_MAX];
+	struct target target;
+};
+
+/* Builders: rule_init(), then matches in order, then at most one target. */
+void rule_init(struct rule *rule, enum table table, const char *chain);
+void rule_comment(struct rule *rule, const char *text);
+void rule_protocol(struct rule *rule, enum protocol protocol);
+void rule_source(struct rule *rule, bool invert, const struct prefix *prefix);
+void rule_destination(struct rule *rule, bool invert, const struct prefix *prefix);
+void rule_destination_addr(struct rule *rule, const struct addr *addr);
+void rule_interface(struct rule *rule, bool invert, const char *name);
+void rule_port(struct rule *rule, uint16_t port);
+void rule_ctstate(struct rule *rule, bool invert, unsigned int states);
+void rule_mark(struct rule *rule, bool invert, uint32_t mark);
+void rule_source_local(struct rule *rule);
+void rule_destination_local(struct rule *rule);
+void rule_statistic(struct rule *rule, unsigned int one_in);
+void rule_recent_check(struct rule *rule, const char *name, uint32_t seconds);
+void rule_recent_set(struct rule *rule, const char *name);
+void rule_nfacct(struct rule *rule, const char *name);
+void rule_jump(struct rule *rule, const char *chain);
+void rule_verdict(struct rule *rule, enum target_kind kind); /* ACCEPT, DROP, RETURN, REJECT */
+void rule_mark_xor(struct rule *rule, uint32_t mark);
+void rule_mark_or(struct rule *rule, uint32_t mark);
+void rule_masquerade(struct rule *rule, bool random_fully);
+void rule_dnat(struct rule *rule, const struct addr *addr, uint16_t port);

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The rules of iptables mode for one family: state and decisions, no processes and no clock of its own.
+ *
+ * A sync is prepared here and carried out elsewhere (sync.h, or a dry run):
+ *
+ *	ruleset_begin()   takes the model's changes, plans what is dirty, decides full or partial,
+ *			  and says whether a list of existing chains is wanted
+ *	ruleset_write()   says the whole transaction to a writer
+ *	ruleset_end()	  notes success or failure; after a failure the next sync is full
+ */
+
+#include "backends/iptables/chains.h"
+#include "backends/iptables/txn.h"
+#include "base/map.h"
+#include "plan/plan.h"
+
+/* More endpoints than this: comments go, and hourly full syncs too. */
+#define RULESET_LARGE_CLUSTER 1000
+#define RULESET_FULL_SYNC_PERIOD_NS (3600LL * 1000000000)
+
+/* What the running system offers; found out at start. */
+struct ruleset_host {
+	bool random_fully;  /* MASQUERADE --random-fully (iptables 1.6.2) */
+	bool be_liberal;    /* nf_conntrack_tcp_be_liberal was set at start: no INVALID rule */
+	bool nfacct_invalid;   /* counters that exist and may be named in rules */
+	bool nfacct_localhost;
+};
+
+/* Facts read anew for each sync. */
+struct ruleset_input {
+	int64_t now_ns; /* monotonic */
+	/* names of the nat chains that exist, for finding stale ones; NULL: not known, none is deleted */
+	const char *const *nat_chains;
+	size_t n_nat_chains;
+	/* addresses of the node's interfaces; only read when node ports are limited to CIDRs */
+	bool addresses_known;
+	const struct addr *addresses;
+	size_t n_addresses;
+};
+
+/* What a sync wrote; the source of metrics. */
+struct ruleset_stats {
+	bool full;
+	bool large_cluster;
+	size_t rules_total[TABLE_COUNT];   /* owned: written now or left standing */
+	size_t rules_written[TABLE_COUNT]; /* by this sync, without chain deletions */
+	size_t chains_deleted;
+	size_t no_local_internal; /* service ports with a Local policy and only remote endpoints */
+	size_t no_local_external;
+};
+
+struct ruleset;
+
+/* settings and host are borrowed and may change between syncs. */
+struct ruleset *ruleset_new(const struct settings *settings, const struct ruleset_host *host);
+struct ruleset *ruleset_free(struct ruleset *ruleset); /* accepts NULL, returns NULL */
+
+void ruleset_need_full_sync(struct ruleset *ruleset);
+
+struct ruleset_begun {
+	bool full;
+	bool wants_nat_chains; /* ruleset_input.nat_chains should be filled in */
+	bool wants_addresses;
+};
+
+/* Takes the model's pending changes of the family; they are handed to the caller with *ret_changes. */
+void ruleset_begin(struct ruleset *ruleset, struct model *model, int64_t now_ns,
+		   struct model_changes *ret_changes, struct ruleset_begun *ret);
+void ruleset_write(struct ruleset *ruleset, const struct ruleset_input *input, struct txn *txn,
+		   struct ruleset_stats *ret);
+void ruleset_end(struct ruleset *ruleset, bool success, int64_t now_ns);
+
+/* The jump rules of the base chains, in the order in which they are ensured. */
+#define RULESET_JUMPS	      14
+#define RULESET_JUMPS_CLEANED 12 /* the first 12 are removed by cleanup */
+void ruleset_jump(size_t index, struct rule *ret);

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * An arena: many small allocations that are born one by one and die together.
+ *
+ * The immutable objects of the model (a Service, an EndpointSlice, a list of endpoints) each own one,
+ * so that an object is freed by one call whatever it holds. Memory is zeroed.
+ */
+
+#include "base/util.h"
+
+struct arena;
+
+/* first: bytes of the first block; later blocks double. A good guess saves memory, not correctness. */
+struct arena *arena_new(size_t first);
+struct arena *arena_free(struct arena *arena); /* accepts NULL, returns NULL */
+void *arena_alloc(struct arena *arena, size_t size) __attribute__((returns_nonnull));
+void *arena_array(struct arena *arena, size_t count, size_t size) __attribute__((returns_nonnull));
+char *arena_strdup(struct arena *arena, const char *s) __attribute__((returns_nonnull));
+char *arena_printf(struct arena *arena, const char *fmt, ...) attr_printf(2, 3)
+	__attribute__((returns_nonnull));
+size_t arena_size(const struct arena *arena); /* bytes taken from the system */
+void arena_cleanup(struct arena **arena);
+
+#define cleanup_arena cleanup(arena_cleanup)

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/map.h"
+
+#include <stdlib.h>
+
+/* Open addressing with linear probing; a removed entry keeps its place with key NULL and value DEAD. */
+
+static char dead_mark;
+#define DEAD ((void *)&dead_mark)
+
+static uint32_t hash_of(const char *key)
+{
+	uint32_t h = 2166136261U; /* FNV-1a */
+
+	for (; *key; key++)
+		h = (h ^ (unsigned char)*key) * 16777619U;
+	return h ^ (h >> 15);
+}
+
+static struct map_entry *find(const struct map *map, const char *key, uint32_t hash)
+{
+	if (map->size == 0)
+		return NULL;
+	for (size_t i = hash & (map->size - 1);; i = (i + 1) & (map->size - 1)) {
+		struct map_entry *e = &map->entries[i];
+
+		if (!e->key && e->value != DEAD)
+			return NULL;
+		if (e->key && e->hash == hash && streq(e->key, key))
+			return e;
+	}
+}
+
+static void put(struct map *map, const struct map_entry *entry)
+{
+	size_t i = entry->hash & (map->size - 1);
+
+	while (map->entries[i].key)
+		i = (i + 1) & (map->size - 1);
+	map->entries[i] = *entry;
+}
+
+static void rehash(struct map *map)
+{
+	struct map old = *map;
+
+	map->size = 16;
+	while (map->size < (old.count + 1) * 2)
+		map->size *= 2;
+	map->entries = xcalloc(map->size, sizeof(*map->entries));
+	map->dead = 0;
+	for (size_t i = 0; i < old.size; i++)
+		if (old.entries[i].key)
+			put(map, &old.entries[i]);
+	free(old.entries);
+}
+
+void map_done(struct map *map)
+{
+	free(map->entries);
+	*map = (struct map){0};
+}
+
+void *map_get(const struct map *map, const char *key)
+{
+	const struct map_entry *e = find(map, key, hash_of(key));
+
+	return e ? e->value : NULL;
+}
+
+void *map_set(struct map *map, const char *key, void *value)
+{
+	struct map_entry entry = {.key = key, .value = value, .hash = hash_of(key)};
+	struct map_entry *e = find(map, key, entry.hash);
+
+	if (e) {
+		void *old = e->value;
+
+		*e = entry;
+		return old;
+	}
+	/* at most three quarters full, removed places included */
+	if ((map->count + map->dead + 1) * 4 > map->size * 3)
+		rehash(map);
+	put(map, &entry);
+	map->count++;
+	return NULL;
+}
+
+void *map_remove(struct map *map, const char *key)
+{
+	struct map_entry *e = find(map, key, hash_of(key));
+	void *old;
+
+	if (!e)
+		return NULL;
+	old = e->value;
+	e->key = NULL;
+	e->value = DEAD;
+	map->count--;
+	map->dead++;
+	return old;
+}
+
+static const struct map_entry *next(const struct map *map, size_t *at)
+{
+	while (*at < map->size) {
+		const struct map_entry *e = &map->entries[(*at)++];
+
+		if (e->key)
+			return e;
+	}
+	return NULL;
+}
+
+void *map_next(const struct map *map, size_t *at)
+{
+	const struct map_entry *e = next(map, at);
+
+	return e ? e->value : NULL;
+}
+
+const char *map_next_key(const struct map *map, size_t *at)
+{
+	const struct map_entry *e = next(map, at);
+
+	return e ? e->key : NULL;
+}

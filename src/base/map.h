@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * A hash map from strings to pointers.
+ *
+ * A key is borrowed: it must live as long as its entry, so it is usually a member of the value. map_set
+ * replaces key and value both. Order is not defined; removing the current entry while walking is
+ * allowed, adding is not.
+ *
+ *	size_t at = 0;
+ *	struct service *service;
+ *	while ((service = map_next(&map, &at)))
+ *		...
+ */
+
+#include "base/util.h"
+
+struct map_entry {
+	const char *key; /* NULL: empty */
+	void *value;
+	uint32_t hash;
+};
+
+struct map {
+	struct map_entry *entries;
+	size_t size;  /* of the table: a power of two, or 0 */
+	size_t count; /* entries in use */
+	size_t dead;  /* removed entries still in the table */
+};
+
+void map_done(struct map *map); /* frees the table, not the values */
+void *map_get(const struct map *map, const char *key);
+/* Returns the value that was replaced, or NULL. value must not be NULL. */
+void *map_set(struct map *map, const char *key, void *value);
+void *map_remove(struct map *map, const char *key); /* the value removed, or NULL */
+void *map_next(const struct map *map, size_t *at);
+const char *map_next_key(const struct map *map, size_t *at);

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/text.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/*
+ * Bytes consumed from the first block are not moved: `first_offset` would be one more field for
+ * a thing that happens once a sync, so text_consume() frees whole blocks and shifts the rest of one.
+ */
+
+void text_init(struct text *text)
+{
+	*text = (struct text){0};
+}
+
+void text_done(struct text *text)
+{
+	struct text_block *block, *next;
+
+	for (block = text->first; block; block = next) {
+		next = block->next;
+		free(block);
+	}
+	text_init(text);
+}
+
+static void add_block(struct text *text)
+{
+	struct text_block *block = xmalloc(sizeof(*block));
+
+	block->next = NULL;
+	block->used = 0;
+	if (text->last)
+		text->last->next = block;
+	else
+		text->first = block;
+	text->last = block;
+}
+
+void text_add(struct text *text, const char *data, size_t n)
+{
+	text->size += n;
+	while (n > 0) {
+		struct text_block *block = text->last;
+		size_t room = block ? sizeof(block->data) - block->used : 0;
+		size_t part = MIN(room, n);
+
+		if (part == 0) {
+			add_block(text);
+			continue;
+		}
+		memcpy(block->data + block->used, data, part);
+		block->used += part;
+		data += part;
+		n -= part;
+	}
+}
+
+void text_printf(struct text *text, const char *fmt, ...)
+{
+	cleanup_free char *s = NULL;
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vasprintf(&s, fmt, ap);
+	va_end(ap);
+	if (n < 0)
+		abort(); /* out of memory, as in util.c */
+	text_add(text, s, (size_t)n);
+}
+
+void text_move(struct text *to, struct text *from)
+{
+	if (!from->first)
+		return;
+	if (to->last)
+		to->last->next = from->first;
+	else
+		to->first = from->first;
+	to->last = from->last;
+	to->size += from->size;
+	text_init(from);
+}
+
+void text_consume(struct text *text, size_t n)
+{
+	text->size -= n;
+	while (n > 0) {
+		struct text_block *block = text->first;
+
+		if (n < block->used) {
+			memmove(block->data, block->data + n, block->used - n);
+			block->used -= n;
+			return;
+		}
+		n -= block->used;
+		text->first = block->next;
+		if (!text->first)
+			text->last = NULL;
+		free(block);
+	}
+}
+
+const char *text_head(const struct text *text, size_t *n)
+{
+	const struct text_block *block = text->first;
+
+	*n = block ? block->used : 0;
+	return *n > 0 ? block->data : NULL;
+}
+
+char *text_dup(const struct text *text)
+{
+	char *s = xmalloc(text->size + 1);
+	char *at = s;
+
+	for (const struct text_block *block = text->first; block; block = block->next) {
+		memcpy(at, block->data, block->used);
+		at += block->used;
+	}
+	*at = '\0';
+	return s;
+}

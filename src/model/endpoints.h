@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The endpoints of one service port in one family: all slices merged, duplicates resolved, sorted by
+ * their printed text ("10.1.1.11:80" comes before "10.1.1.1:80"). Immutable, shared by reference.
+ */
+
+#include "model/slice.h"
+
+struct endpoint {
+	struct addr addr;
+	uint8_t flags; /* enum endpoint_flag */
+	uint16_t port;
+	const struct endpoint_hints *hints; /* NULL: none */
+};
+
+struct endpoints {
+	unsigned int refs;
+	struct arena *arena;
+	const char *port_name;
+	enum protocol protocol;
+	size_t n;
+	struct endpoint *v;
+};
+
+struct endpoints *endpoints_ref(struct endpoints *endpoints);
+struct endpoints *endpoints_unref(struct endpoints *endpoints); /* accepts NULL, returns NULL */
+
+/*
+ * Merges the slices (all of one service and family) into one list for each port name and protocol. The
+ * array and one reference to each list are the caller's; node_name decides what is local.
+ */
+struct endpoints **endpoints_merge(struct slice *const *slices, size_t n_slices, const char *node_name,
+				   size_t *ret_n);

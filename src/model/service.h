@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * A Service as far as a proxy cares: plain data, immutable once built, shared by reference.
+ *
+ * Sources build it with service_new(), fill it from their input, and hand it to the model. Everything
+ * derived from the object that does not depend on this node is derived then (policies, ranges, ports), so
+ * that two services compare equal exactly when they ask for the same rules.
+ */
+
+#include "base/addr.h"
+#include "base/arena.h"
+
+enum protocol {
+	PROTOCOL_TCP = 0,
+	PROTOCOL_UDP,
+	PROTOCOL_SCTP,
+	PROTOCOL_COUNT,
+};
+
+const char *protocol_name(enum protocol protocol);		/* "tcp" */
+int protocol_parse(const char *name, enum protocol *ret); /* "TCP"; -EINVAL for others */
+
+struct service_port {
+	const char *name; /* "" when the port has none */
+	enum protocol protocol;
+	uint16_t port;
+	uint16_t node_port; /* 0: none */
+};
+
+struct service {
+	unsigned int refs;
+	struct arena *arena; /* holds this and everything below */
+
+	const char *key; /* "namespace/name" */
+	const char *ns;
+	const char *name;
+
+	bool has_cluster_ip[FAMILY_COUNT];
+	struct addr cluster_ip[FAMILY_COUNT];
+
+	/* of both families, in the object's order; a reader skips what is not its family's */
+	struct addr *external_ips;
+	size_t n_external_ips;
+	struct addr *vips; /* status.loadBalancer.ingress[].ip with ipMode VIP or unset */
+	size_t n_vips;
+	struct prefix *source_ranges; /* masked; a family that held a /0 has none here */
+	size_t n_source_ranges;
+
+	struct service_port *ports;
+	size_t n_ports;
+
+	uint32_t sticky_seconds; /* 0: no affinity */
+	uint16_t health_check_node_port; /* only for LoadBalancer with policy Local, else 0 */
+	bool external_local;		 /* externalTrafficPolicy Local, where it applies */
+	bool internal_local;		 /* internalTrafficPolicy Local */
+};
+
+/* A service with its three names set; the caller owns the only reference. */
+struct service *service_new(const char *ns, const char *name);
+struct service *service_ref(struct service *service);
+struct service *service_unref(struct service *service); /* accepts NULL, returns NULL */
+/* Do both ask for the same, as one family sees them? Either may be NULL: no such service. */
+bool service_equal(const struct service *a, const struct service *b, enum family family);
+/* Is there anything for a proxy of this family to do? NULL: no. */
+bool service_in_family(const struct service *service, enum family family);

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The wanted state of one Service in one family: every decision that a backend needs, and no rule.
+ *
+ * plan_service() is a pure function of settings, zone, the Service and its endpoint lists. A plan
+ * keeps references to what it was made from, so it stays valid, and means the same, while the model moves on.
+ */
+
+#include "model/model.h"
+#include "plan/settings.h"
+#include "plan/topology.h"
+
+/* What is done with traffic that has nowhere to go. */
+enum plan_refusal {
+	PLAN_SERVED = 0,
+	PLAN_REJECT, /* no endpoints at all: refused at once */
+	PLAN_DROP,   /* endpoints, but none on this node and the policy is Local */
+	PLAN_REFUSAL_COUNT,
+};
+
+struct port_plan {
+	const struct service *service;
+	const struct service_port *port;
+	const char *id; /* "namespace/name" and ":port" when the port has a name */
+
+	struct endpoints *endpoints; /* NULL: none */
+	struct topology_result use;
+
+	/* of this family, in the object's order */
+	const struct addr *cluster_ip;
+	const struct addr *external_ips; /* empty when the gate hides them */
+	size_t n_external_ips;
+	const struct addr *vips;
+	size_t n_vips;
+	const struct prefix *source_ranges;
+	size_t n_source_ranges;
+
+	bool externally_accessible; /* a node port, a VIP or an external IP (hidden ones count) */
+	bool node_in_ranges;	    /* some source range holds this node's address */
+	enum plan_refusal internal; /* fate of cluster IP traffic */
+	enum plan_refusal external; /* fate of outside traffic to external addresses */
+
+	bool use_cluster_group; /* the list use.cluster needs a chain */
+	bool use_local_group;	/* the list use.local needs a chain */
+	bool use_external;	/* has endpoints and is externally accessible */
+	bool use_firewall;	/* has endpoints, VIPs and source ranges */
+};
+
+struct service_plan {
+	struct arena *arena;
+	const char *key;
+	struct service *service; /* a reference */
+	struct port_plan *ports; /* sorted by port name, then protocol */
+	size_t n_ports;
+};
+
+/*
+ * NULL when the service has nothing to do in this family (service may be NULL). The plan is the caller's.
+ */
+struct service_plan *plan_service(const struct settings *settings, const struct model *model,
+				  const char *key);
+struct service_plan *service_plan_free(struct service_plan *plan); /* accepts NULL, returns NULL */
+/* Same decisions, so the same rules? Either may be NULL. */
+bool service_plan_equal(const struct service_plan *a, const struct service_plan *b);

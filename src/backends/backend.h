@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * A backend brings the kernel of one node, for one family, to what the model asks for. A table of operations
+ * for each rule family; iptables/iptables.c has the first.
+ */
+
+#include "base/err.h"
+#include "model/model.h"
+#include "plan/settings.h"
+
+struct event_base;
+struct backend;
+
+struct backend_result {
+	int error;	   /* 0, or the negative errno of err */
+	bool full;	   /* a full sync, not a partial one */
+	size_t services;   /* services that had changed */
+	size_t rules;	   /* rules written */
+	int64_t duration_ns;
+	struct err err;
+};
+
+struct backend_events {
+	/* A sync is over. The backend may be told to sync again from inside. */
+	void (*synced)(void *arg, const struct backend_result *result);
+	/* Somebody else removed our rules: a full sync is wanted (and has been noted). */
+	void (*flushed)(void *arg);
+	void *arg;
+};
+
+struct backend_ops {
+	const char *name; /* "iptables": what --proxy-mode calls it */
+
+	/* Can this host do it for the family? 1, 0 (with the reason in *err), or an error. */
+	int (*usable)(enum family family, struct err *err);
+	/*
+	 * Finds out what the host offers and sets the sysctls that the rules rely on; writes no rule.
+	 * settings and events are borrowed until close.
+	 */
+	int (*open)(struct event_base *loop, const struct settings *settings,
+		    const struct backend_events *events, struct backend **ret, struct err *err);
+	void (*close)(struct backend *backend); /* accepts NULL; ends a running sync; rules stay */
+
+	/* Starts a sync, which ends with events->synced (perhaps before this returns). Not while one runs. */
+	void (*sync)(struct backend *backend, struct model *model);
+	bool (*syncing)(const struct backend *backend);
+	void (*need_full_sync)(struct backend *backend);
+	/* From the first good sync on, watch for foreign hands (canaries, notifications). */
+	void (*watch)(struct backend *backend);
+
+	/* Removes everything that a proxy of this kind left in the family, nothing else. */
+	int (*cleanup)(enum family family, struct err *err);
+};
+
+extern const struct backend_ops backend_iptables;

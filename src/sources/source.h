@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Where wishes come from. A source reads objects somewhere (a folder of manifests, an API server), turns them
+ * into the model's plain data and reports typed changes to one sink. It keeps no opinion of what
+ * they mean and never touches rules.
+ */
+
+#include "model/model.h"
+
+struct source_sink {
+	/* Each takes over the reference. A set replaces what was known under the same key. */
+	void (*set_service)(void *arg, struct service *service);
+	void (*remove_service)(void *arg, const char *key);
+	void (*set_slice)(void *arg, struct slice *slice);
+	void (*remove_slice)(void *arg, const char *key);
+	/* Only this node's own Node; NULL: it is gone. */
+	void (*set_node)(void *arg, struct node *node);
+	/* The initial state has been reported in full; called once. No rule is written before. */
+	void (*synced)(void *arg);
+	void *arg;
+};

@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * When to run: requests are merged, runs keep a distance, failures are tried again. Only arithmetic on the
- * times given (nanoseconds on any steady clock): whoever owns a clock and a timer asks runner_next().
+ * When to run: requests are merged, runs keep a distance, failures are tried again. Only arithmetic
+ * on the times given (nanoseconds on any steady clock): whoever owns a clock and a timer asks
+ * runner_next().
  *
  *   - the first request after start runs at once;
  *   - after each run, good or bad, nothing happens for min_interval (counted from its end);
@@ -22,14 +23,15 @@ struct runner {
 	bool requested;
 	bool running;
 	int64_t not_before_ns; /* end of the last run + min_interval */
-	int64_t due_ns;	       /* the next run without a request */
+	int64_t due_ns;        /* the next run without a request */
 };
 
 /* max_interval must not be less than min_interval. Nothing is due before the first request. */
 void runner_init(struct runner *runner, int64_t min_interval_ns, int64_t retry_interval_ns,
 		 int64_t max_interval_ns);
 void runner_request(struct runner *runner);
-/* When the next run should start: now or earlier, later, or RUNNER_NEVER (also while one is running). */
+/* When the next run should start: now or earlier, later, or RUNNER_NEVER (also while one is
+ * running). */
 int64_t runner_next(const struct runner *runner, int64_t now_ns);
 void runner_started(struct runner *runner);
 void runner_finished(struct runner *runner, bool success, int64_t now_ns);

@@ -8,7 +8,7 @@
 
 enum detector_kind {
 	DETECTOR_NONE = 0,
-	DETECTOR_CIDR,	    /* source address within a prefix (ClusterCIDR and NodeCIDR) */
+	DETECTOR_CIDR,      /* source address within a prefix (ClusterCIDR and NodeCIDR) */
 	DETECTOR_BRIDGE,    /* input interface by name */
 	DETECTOR_INTERFACE, /* input interface by the start of its name */
 	DETECTOR_COUNT,
@@ -32,9 +32,18 @@ int detect_mode_parse(const char *name, enum detect_mode *ret); /* "ClusterCIDR"
 const char *detect_mode_name(enum detect_mode mode);
 
 /*
- * The detector of one family. CIDR modes take the first prefix of that family from `cidrs` (none: no
- * detector); interface modes take `interface` for both families. A prefix of length 0 would match
- * everything: as "local" it is kept, as "not local" it can never match; see rule writers.
+ * The detector of one family. CIDR modes take the first prefix of that family from `cidrs` (none:
+ * no detector); interface modes take `interface` for both families: a name has at most 15
+ * characters, a prefix 14. -EINVAL or -ENAMETOOLONG for one that no interface can have.
  */
-int detector_make(enum detect_mode mode, enum family family, const struct prefix *cidrs, size_t n_cidrs,
-		  const char *interface, struct detector *ret, struct err *err);
+int detector_make(enum detect_mode mode, enum family family, const struct prefix *cidrs,
+		  size_t n_cidrs, const char *interface, struct detector *ret, struct err *err);
+
+/*
+ * Is everything local: a CIDR of length 0? Then a rule for local traffic needs no match (-s
+ * 0.0.0.0/0 is one that always holds), and a rule for traffic that is not local must be left out:
+ * nothing could meet it, and the kernel refuses the zero-length match that "! -s 0.0.0.0/0"
+ * becomes, and with it everything written in the same transaction. kube-proxy has that failure;
+ * Portolan does not.
+ */
+bool detector_local_match_all(const struct detector *detector);

@@ -5,7 +5,8 @@
  * The wanted state of one Service in one family: every decision that a backend needs, and no rule.
  *
  * plan_service() is a pure function of settings, zone, the Service and its endpoint lists. A plan
- * keeps references to what it was made from, so it stays valid, and means the same, while the model moves on.
+ * keeps references to what it was made from, so it stays valid, and means the same, while the model
+ * moves on.
  */
 
 #include "model/model.h"
@@ -38,14 +39,15 @@ struct port_plan {
 	size_t n_source_ranges;
 
 	bool externally_accessible; /* a node port, a VIP or an external IP (hidden ones count) */
-	bool node_in_ranges;	    /* some source range holds this node's address */
+	bool node_in_ranges;        /* some source range holds this node's address */
 	enum plan_refusal internal; /* fate of cluster IP traffic */
-	enum plan_refusal external; /* fate of outside traffic to external addresses */
+	enum plan_refusal
+		external; /* fate of outside traffic to external addresses, if there are any */
 
 	bool use_cluster_group; /* the list use.cluster needs a chain */
-	bool use_local_group;	/* the list use.local needs a chain */
-	bool use_external;	/* has endpoints and is externally accessible */
-	bool use_firewall;	/* has endpoints, VIPs and source ranges */
+	bool use_local_group;   /* the list use.local needs a chain */
+	bool use_external;      /* has endpoints and is externally accessible */
+	bool use_firewall;      /* has endpoints, VIPs and source ranges */
 };
 
 struct service_plan {
@@ -57,10 +59,16 @@ struct service_plan {
 };
 
 /*
- * NULL when the service has nothing to do in this family (service may be NULL). The plan is the caller's.
+ * The plan, for the caller to free; NULL when there is nothing to do in this family: no such
+ * Service, no cluster IP of the family, no ports. Endpoints are as of the family's last
+ * model_take_changes().
  */
 struct service_plan *plan_service(const struct settings *settings, const struct model *model,
 				  const char *key);
 struct service_plan *service_plan_free(struct service_plan *plan); /* accepts NULL, returns NULL */
-/* Same decisions, so the same rules? Either may be NULL. */
+/*
+ * Same decisions, so the same rules in any backend? Either may be NULL. Endpoints that are not used
+ * do not count, so of two equal plans the newer one is still the better to keep: it holds on to the
+ * newer objects.
+ */
 bool service_plan_equal(const struct service_plan *a, const struct service_plan *b);

@@ -14,7 +14,7 @@ struct settings {
 	const char *node_name;
 	struct addr node_ip; /* of this family; loopback when unknown */
 	bool masquerade_all;
-	uint32_t masquerade_mark; /* one bit, 0x4000 by default */
+	uint32_t masquerade_mark;  /* one bit, 0x4000 by default */
 	bool localhost_node_ports; /* as asked for; see settings_localhost_node_ports() */
 	bool allow_external_ips;   /* gate AllowServiceExternalIPs */
 	struct detector detector;
@@ -23,5 +23,6 @@ struct settings {
 	int64_t min_sync_period_ns;
 };
 
-/* Are NodePorts on 127.0.0.0/8 served: asked for, IPv4, and loopback among the node port addresses? */
+/* Are NodePorts on 127.0.0.0/8 served: asked for, IPv4, and loopback among the node port addresses?
+ */
 bool settings_localhost_node_ports(const struct settings *settings);

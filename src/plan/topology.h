@@ -2,20 +2,21 @@
 #pragma once
 
 /*
- * Which endpoints of a service port take traffic on this node: readiness, hints, traffic policies and
- * the fall-back to terminating endpoints. A pure function.
+ * Which endpoints of a service port take traffic on this node: readiness, hints, traffic policies
+ * and the fall-back to terminating endpoints. A pure function.
  */
 
 #include "model/endpoints.h"
 
+/* Which ready endpoints the cluster-wide list keeps; read from their hints alone. */
 enum topology_mode {
-	TOPOLOGY_NONE = 0,
-	TOPOLOGY_SAME_NODE,
-	TOPOLOGY_SAME_ZONE,
+	TOPOLOGY_NONE = 0,  /* all: a hint is missing, or none names this node or zone */
+	TOPOLOGY_SAME_NODE, /* all have node hints: those that name this node */
+	TOPOLOGY_SAME_ZONE, /* all have zone hints: those that name this zone */
 	TOPOLOGY_COUNT,
 };
 
-/* Why an endpoint is not used, for those who ask. */
+/* What is known beside the endpoints themselves. */
 struct topology_input {
 	bool uses_cluster; /* cluster-wide endpoints are wanted */
 	bool uses_local;   /* endpoints of this node are wanted */
@@ -23,7 +24,7 @@ struct topology_input {
 	const char *zone; /* "" when unknown */
 };
 
-/* Indexes into endpoints->v, in its order. */
+/* Indexes into endpoints->v, in its order. Two lists of one result may share their memory. */
 struct index_list {
 	uint32_t *v;
 	size_t n;
@@ -33,7 +34,7 @@ struct topology_result {
 	struct index_list cluster;   /* for cluster-wide policies */
 	struct index_list local;     /* for policy Local */
 	struct index_list reachable; /* union of both: all that this node may send to */
-	bool has_endpoints;	     /* a usable one somewhere, on this node or not */
+	bool has_endpoints;          /* a usable one somewhere, on this node or not */
 	enum topology_mode mode;
 };
 

@@ -53,72 +53,65 @@ static int hex_value(char c)
 	return -1;
 }
 
-/* Reads up to four hex digits; returns the first byte behind them, or NULL. */
+/* Reads a hex number up to 0xffff, leading zeros at will; the first byte behind it, or NULL. */
 static const char *read_group(const char *s, unsigned int *ret)
 {
 	unsigned int n = 0;
-	int digits = 0;
+	const char *start = s;
 
 	for (; hex_value(*s) >= 0; s++) {
-		if (++digits > 4)
-			return NULL;
 		n = n * 16 + (unsigned int)hex_value(*s);
+		if (n > 0xffff)
+			return NULL;
 	}
 	*ret = n;
-	return digits ? s : NULL;
+	return s == start ? NULL : s;
 }
 
+/*
+ * Reads a run of groups with single colons between, from *at on. Four dotted octets may end it,
+ * where they end the address: at any place behind "::", else only in the last four bytes.
+ */
+static const char *read_groups(const char *s, bool compressed, uint8_t out[16], int *at)
+{
+	for (;;) {
+		unsigned int group;
+		const char *end = read_group(s, &group);
+
+		if (!end || *at == 16)
+			return NULL;
+		if (*end == '.') {
+			if (compressed ? *at > 12 : *at != 12)
+				return NULL;
+			*at += 4;
+			return read_dotted(s, out + *at - 4);
+		}
+		out[(*at)++] = (uint8_t)(group >> 8);
+		out[(*at)++] = (uint8_t)group;
+		if (end[0] != ':' || end[1] == ':')
+			return end;
+		s = end + 1;
+	}
+}
+
+/* Groups, and where "::" stands between or beside them, zeros in its place (at least one group). */
 static const char *read_ipv6(const char *s, uint8_t out[16])
 {
-	int at = 0;	  /* bytes written */
-	int ellipsis = -1; /* where "::" stood */
+	int at = 0;   /* bytes written */
+	int ellipsis; /* where "::" stood */
 
-	if (s[0] == ':' && s[1] == ':') {
-		ellipsis = 0;
-		s += 2;
-		if (!*s) {
-			memset(out, 0, 16);
-			return s;
-		}
+	if (!has_prefix(s, "::")) {
+		s = read_groups(s, false, out, &at);
+		if (!s || !has_prefix(s, "::"))
+			return at == 16 ? s : NULL;
 	}
-	while (at < 16) {
-		unsigned int group;
-		const char *end;
-
-		end = read_group(s, &group);
-		if ((!end || *end == '.') && at <= 12) { /* a dotted tail */
-			uint8_t tail[4];
-
-			end = read_dotted(s, tail);
-			if (!end || (ellipsis < 0 && at != 12))
-				return NULL;
-			memcpy(out + at, tail, 4);
-			at += 4;
-			s = end;
-			break;
-		}
-		if (!end)
+	ellipsis = at;
+	s += 2;
+	if (hex_value(*s) >= 0) {
+		s = read_groups(s, true, out, &at);
+		if (!s)
 			return NULL;
-		out[at++] = (uint8_t)(group >> 8);
-		out[at++] = (uint8_t)group;
-		s = end;
-		if (*s != ':')
-			break;
-		if (s[1] == ':') {
-			if (ellipsis >= 0)
-				return NULL;
-			ellipsis = at;
-			s += 2;
-			if (hex_value(*s) < 0)
-				break;
-			continue;
-		}
-		if (at == 16)
-			return NULL;
-		s++;
 	}
-	if (ellipsis < 0)
-		return at == 16 ? s : NULL;
 	if (at == 16)
 		return NULL;
 	memmove(out + 16 - (at - ellipsis), out + ellipsis, (size_t)(at - ellipsis));

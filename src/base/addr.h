@@ -4,9 +4,9 @@
 /*
  * An IP address or prefix of either family, as one value.
  *
- * Text follows Go's rules, not libc's, because chain names are hashes of it: decimal octets may have
- * leading zeros (and are never octal), IPv4-mapped IPv6 is IPv4, IPv6 prints in lower case with the
- * longest run of two or more zero groups compressed and never with a dotted tail.
+ * Text follows Go's rules, not libc's, because chain names are hashes of it: decimal octets may
+ * have leading zeros (and are never octal), IPv4-mapped IPv6 is IPv4, IPv6 prints in lower case
+ * with the longest run of two or more zero groups compressed and never with a dotted tail.
  */
 
 #include "base/util.h"
@@ -20,7 +20,7 @@ enum family {
 const char *family_name(enum family family); /* "IPv4", "IPv6": as logs and metrics spell them */
 
 struct addr {
-	uint8_t family;	   /* enum family */
+	uint8_t family;    /* enum family */
 	uint8_t bytes[16]; /* network order; IPv4 uses the first 4, the rest is zero */
 };
 
@@ -29,8 +29,8 @@ struct prefix {
 	uint8_t length;
 };
 
-#define ADDR_TEXT_MAX	  40 /* "ffff:...:ffff" and NUL */
-#define PREFIX_TEXT_MAX	  (ADDR_TEXT_MAX + 4)
+#define ADDR_TEXT_MAX      40 /* "ffff:...:ffff" and NUL */
+#define PREFIX_TEXT_MAX    (ADDR_TEXT_MAX + 4)
 #define ADDR_PORT_TEXT_MAX (ADDR_TEXT_MAX + 8) /* "[ip]:65535" and NUL */
 
 /* All parsers return 0 or -EINVAL and leave *ret alone on failure. */
@@ -43,7 +43,7 @@ size_t addr_port_print(const struct addr *addr, uint16_t port, char out[static A
 size_t prefix_print(const struct prefix *prefix, char out[static PREFIX_TEXT_MAX]);
 
 int addr_compare(const struct addr *a, const struct addr *b);
-bool addr_is_loopback(const struct addr *addr);	   /* 127.0.0.0/8, ::1 */
+bool addr_is_loopback(const struct addr *addr);    /* 127.0.0.0/8, ::1 */
 bool addr_is_unspecified(const struct addr *addr); /* 0.0.0.0, :: */
 bool prefix_contains(const struct prefix *prefix, const struct addr *addr);
 bool prefix_equal(const struct prefix *a, const struct prefix *b);

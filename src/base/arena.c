@@ -1,34 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/arena.h"
 
-#include <stdalign.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+/*
+ * The model holds tens of thousands of arenas with a few hundred bytes each, so the fixed cost
+ * counts: 24 bytes, and no more than one allocation for an object that fits its first block.
+ */
+
+#define ALIGN 8 /* enough for everything in the model: pointers and 64-bit numbers */
+
 struct block {
 	struct block *next;
-	size_t size, used; /* of data, in bytes */
-	alignas(max_align_t) unsigned char data[];
+	uint32_t size, used; /* of data, in bytes */
+	unsigned char data[];
 };
 
+/* Lies at the start of its own first block. */
 struct arena {
 	struct block *blocks; /* the newest first */
-	size_t total;
 };
 
-/* The arena itself lies at the start of its first block: one allocation for a small object. */
+static struct block *new_block(size_t size)
+{
+	struct block *block;
+
+	if (size > UINT32_MAX)
+		abort(); /* no input is that large: a mistake of ours */
+	block = xcalloc(1, sizeof(*block) + size);
+	block->size = (uint32_t)size;
+	return block;
+}
+
 struct arena *arena_new(size_t first)
 {
-	size_t head = (sizeof(struct arena) + 7) & ~(size_t)7;
-	size_t size = head + MAX(first, 64);
-	struct block *block = xcalloc(1, sizeof(*block) + size);
+	struct block *block = new_block(sizeof(struct arena) + first);
 	struct arena *arena = (void *)block->data;
 
-	block->size = size;
-	block->used = head;
+	block->used = sizeof(*arena);
 	arena->blocks = block;
-	arena->total = sizeof(*block) + size;
 	return arena;
 }
 
@@ -47,13 +59,11 @@ struct arena *arena_free(struct arena *arena)
 
 static void add_block(struct arena *arena, size_t need)
 {
-	size_t size = MAX(need, MIN(arena->blocks->size * 2, 64 * 1024));
-	struct block *block = xcalloc(1, sizeof(*block) + size);
+	size_t size = MIN(arena_size(arena) / 2, 64 * 1024);
+	struct block *block = new_block(MAX(need, size));
 
-	block->size = size;
 	block->next = arena->blocks;
 	arena->blocks = block;
-	arena->total += sizeof(*block) + size;
 }
 
 static void *alloc_aligned(struct arena *arena, size_t size, size_t align)
@@ -66,13 +76,13 @@ static void *alloc_aligned(struct arena *arena, size_t size, size_t align)
 		block = arena->blocks;
 		at = 0;
 	}
-	block->used = at + size;
+	block->used = (uint32_t)(at + size);
 	return block->data + at;
 }
 
 void *arena_alloc(struct arena *arena, size_t size)
 {
-	return alloc_aligned(arena, size, 8);
+	return alloc_aligned(arena, size, ALIGN);
 }
 
 void *arena_array(struct arena *arena, size_t count, size_t size)
@@ -111,7 +121,11 @@ char *arena_printf(struct arena *arena, const char *fmt, ...)
 
 size_t arena_size(const struct arena *arena)
 {
-	return arena->total;
+	size_t total = 0;
+
+	for (const struct block *block = arena->blocks; block; block = block->next)
+		total += sizeof(*block) + block->size;
+	return total;
 }
 
 void arena_cleanup(struct arena **arena)

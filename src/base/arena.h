@@ -4,15 +4,16 @@
 /*
  * An arena: many small allocations that are born one by one and die together.
  *
- * The immutable objects of the model (a Service, an EndpointSlice, a list of endpoints) each own one,
- * so that an object is freed by one call whatever it holds. Memory is zeroed.
+ * The immutable objects of the model (a Service, an EndpointSlice, a list of endpoints) each own
+ * one, so that an object is freed by one call whatever it holds. Memory is zeroed.
  */
 
 #include "base/util.h"
 
 struct arena;
 
-/* first: bytes of the first block; later blocks double. A good guess saves memory, not correctness. */
+/* first: bytes of the first block; each later one adds half as much again as there is, or what is
+ * asked for. A good guess saves memory, nothing else. */
 struct arena *arena_new(size_t first);
 struct arena *arena_free(struct arena *arena); /* accepts NULL, returns NULL */
 void *arena_alloc(struct arena *arena, size_t size) __attribute__((returns_nonnull));

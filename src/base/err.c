@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-static size_t format(struct err *err, const char *fmt, va_list ap)
+static size_t attr_printf(2, 0) format(struct err *err, const char *fmt, va_list ap)
 {
 	int n = vsnprintf(err->text, sizeof(err->text), fmt, ap);
 

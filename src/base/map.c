@@ -3,7 +3,8 @@
 
 #include <stdlib.h>
 
-/* Open addressing with linear probing; a removed entry keeps its place with key NULL and value DEAD. */
+/* Open addressing with linear probing; a removed entry keeps its place with key NULL and value
+ * DEAD. */
 
 static char dead_mark;
 #define DEAD ((void *)&dead_mark)
@@ -37,6 +38,8 @@ static void put(struct map *map, const struct map_entry *entry)
 
 	while (map->entries[i].key)
 		i = (i + 1) & (map->size - 1);
+	if (map->entries[i].value == DEAD)
+		map->dead--;
 	map->entries[i] = *entry;
 }
 

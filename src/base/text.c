@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/text.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 /*
- * Bytes consumed from the first block are not moved: `first_offset` would be one more field for
- * a thing that happens once a sync, so text_consume() frees whole blocks and shifts the rest of one.
+ * No block is ever empty, so the first one always holds the first bytes. text_consume() frees the
+ * blocks that are used up and shifts what is left of the next one to its start: at most 64 KiB for
+ * each write that a pipe took in part, where a read offset would be one more field to keep right
+ * everywhere.
  */
 
 void text_init(struct text *text)
@@ -58,12 +61,23 @@ void text_add(struct text *text, const char *data, size_t n)
 	}
 }
 
+/* Straight into the last block where that has room, else by way of a copy. */
 void text_printf(struct text *text, const char *fmt, ...)
 {
+	struct text_block *block = text->last;
+	size_t room = block ? sizeof(block->data) - block->used : 0;
 	cleanup_free char *s = NULL;
 	va_list ap;
 	int n;
 
+	va_start(ap, fmt);
+	n = vsnprintf(room ? block->data + block->used : NULL, room, fmt, ap);
+	va_end(ap);
+	if (n > 0 && (size_t)n < room) {
+		block->used += (size_t)n;
+		text->size += (size_t)n;
+		return;
+	}
 	va_start(ap, fmt);
 	n = vasprintf(&s, fmt, ap);
 	va_end(ap);
@@ -87,6 +101,7 @@ void text_move(struct text *to, struct text *from)
 
 void text_consume(struct text *text, size_t n)
 {
+	assert(n <= text->size);
 	text->size -= n;
 	while (n > 0) {
 		struct text_block *block = text->first;

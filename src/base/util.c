@@ -56,9 +56,9 @@ void array_grow(void *array_pointer, size_t *capacity, size_t count, size_t elem
 	if (count < *capacity)
 		return;
 	/* half as much again, 8 to begin with: few copies, little left over */
-	more = *capacity ? *capacity + *capacity / 2 : 8;
+	more = MAX(*capacity + *capacity / 2, 8);
 	memcpy(&old, array_pointer, sizeof(old));
-	old = xrealloc(old, more * element_size);
+	old = need(reallocarray(old, more, element_size));
 	memcpy(array_pointer, &old, sizeof(old));
 	*capacity = more;
 }

@@ -27,11 +27,11 @@
 #define cleanup_fd             cleanup(util_close_fd)
 
 /* Gives up ownership: yields the pointer and leaves NULL behind. */
-#define take(p)                                                                                    \
-	({                                                                                         \
-		__typeof__(p) taken_ = (p);                                                        \
-		(p) = NULL;                                                                        \
-		taken_;                                                                            \
+#define take(p)                             \
+	({                                  \
+		__typeof__(p) taken_ = (p); \
+		(p) = NULL;                 \
+		taken_;                     \
 	})
 
 void *xmalloc(size_t size) __attribute__((malloc, returns_nonnull));

@@ -3,22 +3,23 @@
 
 /*
  * Names of chains. Those of a service port end in a hash of its identity, so that any kube-proxy,
- * and anyone who knows one, finds the same names: the first 16 base32 letters (80 bits) of a SHA-256.
+ * and anyone who knows one, finds the same names: the first 16 base32 letters (80 bits) of a
+ * SHA-256.
  */
 
 #include "model/endpoints.h"
 
-#define CHAIN_SERVICES		"KUBE-SERVICES"
+#define CHAIN_SERVICES          "KUBE-SERVICES"
 #define CHAIN_EXTERNAL_SERVICES "KUBE-EXTERNAL-SERVICES"
-#define CHAIN_NODEPORTS		"KUBE-NODEPORTS"
-#define CHAIN_POSTROUTING	"KUBE-POSTROUTING"
-#define CHAIN_MARK_MASQ		"KUBE-MARK-MASQ"
-#define CHAIN_FORWARD		"KUBE-FORWARD"
-#define CHAIN_PROXY_FIREWALL	"KUBE-PROXY-FIREWALL"
-#define CHAIN_KUBELET_FIREWALL	"KUBE-FIREWALL"
-#define CHAIN_CANARY		"KUBE-PROXY-CANARY"
+#define CHAIN_NODEPORTS         "KUBE-NODEPORTS"
+#define CHAIN_POSTROUTING       "KUBE-POSTROUTING"
+#define CHAIN_MARK_MASQ         "KUBE-MARK-MASQ"
+#define CHAIN_FORWARD           "KUBE-FORWARD"
+#define CHAIN_PROXY_FIREWALL    "KUBE-PROXY-FIREWALL"
+#define CHAIN_KUBELET_FIREWALL  "KUBE-FIREWALL"
+#define CHAIN_CANARY            "KUBE-PROXY-CANARY"
 
-#define NFACCT_INVALID	 "ct_state_invalid_dropped_pkts"
+#define NFACCT_INVALID   "ct_state_invalid_dropped_pkts"
 #define NFACCT_LOCALHOST "localhost_nps_accepted_pkts"
 
 /* The part of a name that is hashed, before it becomes letters: half the memory. */
@@ -28,22 +29,25 @@ struct chain_hash {
 
 enum chain_kind {
 	CHAIN_KIND_SVC = 0, /* endpoints for policy Cluster */
-	CHAIN_KIND_SVL,	    /* endpoints for policy Local */
-	CHAIN_KIND_EXT,	    /* external destinations */
-	CHAIN_KIND_FW,	    /* source ranges */
-	CHAIN_KIND_SEP,	    /* one endpoint */
+	CHAIN_KIND_SVL,     /* endpoints for policy Local */
+	CHAIN_KIND_EXT,     /* external destinations */
+	CHAIN_KIND_FW,      /* source ranges */
+	CHAIN_KIND_SEP,     /* one endpoint */
 	CHAIN_KIND_COUNT,
 };
 
-/* "KUBE-SVC-XPGD46QRK7WJZT7O" and NUL; the kernel takes 28 letters at most. */
+/* "KUBE-SVC-XPGD46QRK7WJZT7O" and NUL: 26 bytes; the kernel takes 28 letters at most. */
 struct chain_name {
 	char text[32];
 };
 
 /* id: "namespace/name[:port]". Both hashes are those of the printed identity. */
 void chain_hash_port(const char *id, enum protocol protocol, struct chain_hash *ret);
-void chain_hash_endpoint(const char *id, enum protocol protocol, const struct addr *addr, uint16_t port,
-			 struct chain_hash *ret);
+void chain_hash_endpoint(const char *id, enum protocol protocol, const struct addr *addr,
+			 uint16_t port, struct chain_hash *ret);
 void chain_name_make(enum chain_kind kind, const struct chain_hash *hash, struct chain_name *ret);
 /* Is it a chain of a service port or endpoint, by its name? */
 bool chain_is_per_service(const char *name);
+/* The way back: false when the name is not a prefix and 16 letters, and then nothing is returned.
+ */
+bool chain_name_parse(const char *name, enum chain_kind *ret_kind, struct chain_hash *ret_hash);

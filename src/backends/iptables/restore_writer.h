@@ -20,7 +20,7 @@ void restore_writer_finish(struct restore_writer *writer, struct text *ret);
 /* One rule as a line without "-A CHAIN" and newline: the words behind it. */
 void restore_rule_words(const struct rule *rule, struct text *ret);
 /*
- * The same as separate arguments, as a command line needs them (a comment is one word without quotes):
- * a NULL-terminated array in `arena`, chain not included.
+ * The same as separate arguments, as a command line needs them (a comment is one word without
+ * quotes): a NULL-terminated array in `arena`, chain not included.
  */
 char **restore_rule_argv(const struct rule *rule, struct arena *arena, size_t *ret_n);

@@ -4,9 +4,14 @@
 /*
  * An iptables rule as a value: a chain, matches in the order in which they are written, a target.
  *
- * Rules are built on the stack, one at a time, and handed to a writer (txn.h), which turns them into
- * iptables-restore text, into iptables-save text, or (later) into nf_tables messages. Strings
- * are borrowed for the time of that call.
+ * Rules are built on the stack, one at a time, and handed to a writer (txn.h), which turns them
+ * into iptables-restore text, into iptables-save text, or (later) into nf_tables messages. Strings
+ * are borrowed for the time of that call. The family is the writer's to know: no rule mixes them.
+ *
+ * A rule says all that any writer needs, not only its text: a prefix is bytes and a length, a
+ * probability is its denominator. Matches that the kernel keeps apart from the others (-i, -p, -s,
+ * -d) may stand anywhere among them; a writer that has its own order for those looks through the
+ * list.
  */
 
 #include "base/addr.h"
@@ -22,20 +27,20 @@ enum table {
 const char *table_name(enum table table);
 
 enum match_kind {
-	MATCH_COMMENT = 0, /* -m comment --comment TEXT */
-	MATCH_PROTOCOL,	   /* -m tcp -p tcp */
-	MATCH_SOURCE,	   /* [!] -s PREFIX; full length is written without it */
-	MATCH_DESTINATION, /* [!] -d PREFIX */
-	MATCH_INTERFACE,   /* [!] -i NAME; "veth+" for a prefix */
-	MATCH_PORT,	   /* --dport N; only behind MATCH_PROTOCOL */
-	MATCH_CTSTATE,	   /* -m conntrack [!] --ctstate LIST */
-	MATCH_MARK,	   /* -m mark [!] --mark V/V */
+	MATCH_COMMENT = 0,            /* -m comment --comment TEXT */
+	MATCH_PROTOCOL,               /* -m tcp -p tcp */
+	MATCH_SOURCE,                 /* [!] -s PREFIX */
+	MATCH_DESTINATION,            /* [!] -d PREFIX */
+	MATCH_INTERFACE,              /* [!] -i NAME; "veth+" for a prefix */
+	MATCH_PORT,                   /* --dport N; only behind MATCH_PROTOCOL */
+	MATCH_CTSTATE,                /* -m conntrack [!] --ctstate LIST */
+	MATCH_MARK,                   /* -m mark [!] --mark V/V */
 	MATCH_SOURCE_TYPE_LOCAL,      /* -m addrtype --src-type LOCAL */
 	MATCH_DESTINATION_TYPE_LOCAL, /* -m addrtype --dst-type LOCAL */
-	MATCH_STATISTIC,    /* -m statistic --mode random --probability 1/n */
-	MATCH_RECENT_CHECK, /* -m recent --name N --rcheck --seconds S --reap */
-	MATCH_RECENT_SET,   /* -m recent --name N --set */
-	MATCH_NFACCT,	    /* -m nfacct --nfacct-name N */
+	MATCH_STATISTIC,              /* -m statistic --mode random --probability 1/n */
+	MATCH_RECENT_CHECK,           /* -m recent --name N --rcheck --seconds S --reap */
+	MATCH_RECENT_SET,             /* -m recent --name N --set */
+	MATCH_NFACCT,                 /* -m nfacct --nfacct-name N */
 	MATCH_COUNT,
 };
 
@@ -51,6 +56,7 @@ enum ctstate {
 struct match {
 	enum match_kind kind;
 	bool invert;
+	bool bare; /* SOURCE, DESTINATION: one address, which is written without its length */
 	union {
 		const char *text; /* COMMENT, INTERFACE, NFACCT */
 		enum protocol protocol;
@@ -68,7 +74,7 @@ struct match {
 
 enum target_kind {
 	TARGET_NONE = 0, /* only counts */
-	TARGET_CHAIN,	 /* jump */
+	TARGET_CHAIN,    /* jump */
 	TARGET_ACCEPT,
 	TARGET_DROP,
 	TARGET_RETURN,
@@ -94,6 +100,8 @@ struct target {
 };
 
 #define RULE_MATCH_MAX 8
+#define RULE_COMMENT_MAX \
+	255 /* what the kernel's comment match can hold; longer ones are an error */
 
 struct rule {
 	enum table table;
@@ -108,6 +116,7 @@ void rule_init(struct rule *rule, enum table table, const char *chain);
 void rule_comment(struct rule *rule, const char *text);
 void rule_protocol(struct rule *rule, enum protocol protocol);
 void rule_source(struct rule *rule, bool invert, const struct prefix *prefix);
+void rule_source_addr(struct rule *rule, const struct addr *addr);
 void rule_destination(struct rule *rule, bool invert, const struct prefix *prefix);
 void rule_destination_addr(struct rule *rule, const struct addr *addr);
 void rule_interface(struct rule *rule, bool invert, const char *name);

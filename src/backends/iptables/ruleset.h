@@ -2,7 +2,8 @@
 #pragma once
 
 /*
- * The rules of iptables mode for one family: state and decisions, no processes and no clock of its own.
+ * The rules of iptables mode for one family: state and decisions, no processes and no clock of its
+ *own.
  *
  * A sync is prepared here and carried out elsewhere (sync.h, or a dry run):
  *
@@ -18,21 +19,22 @@
 #include "plan/plan.h"
 
 /* More endpoints than this: comments go, and hourly full syncs too. */
-#define RULESET_LARGE_CLUSTER 1000
+#define RULESET_LARGE_CLUSTER       1000
 #define RULESET_FULL_SYNC_PERIOD_NS (3600LL * 1000000000)
 
 /* What the running system offers; found out at start. */
 struct ruleset_host {
-	bool random_fully;  /* MASQUERADE --random-fully (iptables 1.6.2) */
-	bool be_liberal;    /* nf_conntrack_tcp_be_liberal was set at start: no INVALID rule */
-	bool nfacct_invalid;   /* counters that exist and may be named in rules */
+	bool random_fully;   /* MASQUERADE --random-fully (iptables 1.6.2) */
+	bool be_liberal;     /* nf_conntrack_tcp_be_liberal was set at start: no INVALID rule */
+	bool nfacct_invalid; /* counters that exist and may be named in rules */
 	bool nfacct_localhost;
 };
 
 /* Facts read anew for each sync. */
 struct ruleset_input {
 	int64_t now_ns; /* monotonic */
-	/* names of the nat chains that exist, for finding stale ones; NULL: not known, none is deleted */
+	/* names of the nat chains that exist, for finding stale ones; NULL: not known, none is
+	 * deleted */
 	const char *const *nat_chains;
 	size_t n_nat_chains;
 	/* addresses of the node's interfaces; only read when node ports are limited to CIDRs */
@@ -66,7 +68,8 @@ struct ruleset_begun {
 	bool wants_addresses;
 };
 
-/* Takes the model's pending changes of the family; they are handed to the caller with *ret_changes. */
+/* Takes the model's pending changes of the family; they are handed to the caller with *ret_changes.
+ */
 void ruleset_begin(struct ruleset *ruleset, struct model *model, int64_t now_ns,
 		   struct model_changes *ret_changes, struct ruleset_begun *ret);
 void ruleset_write(struct ruleset *ruleset, const struct ruleset_input *input, struct txn *txn,
@@ -74,6 +77,6 @@ void ruleset_write(struct ruleset *ruleset, const struct ruleset_input *input, s
 void ruleset_end(struct ruleset *ruleset, bool success, int64_t now_ns);
 
 /* The jump rules of the base chains, in the order in which they are ensured. */
-#define RULESET_JUMPS	      14
+#define RULESET_JUMPS         14
 #define RULESET_JUMPS_CLEANED 12 /* the first 12 are removed by cleanup */
 void ruleset_jump(size_t index, struct rule *ret);

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Writes a transaction as iptables-save (1.8.9, nf_tables) shows it once it is applied to an empty host:
- * user chains sorted by name, matches in the tool's order and spelling, counters zero.
+ * Writes a transaction as iptables-save (1.8.9, nf_tables) shows it once it is applied to an empty
+ * host: user chains sorted by name, matches in the tool's order and spelling, counters zero.
  */
 
 #include "backends/iptables/txn.h"

@@ -4,10 +4,11 @@
 /*
  * A transaction of iptables mode: chains to declare, rules to append, chains to delete.
  *
- * The backend says what it wants in these three words and does not know who listens: restore_writer.h (text
- * for iptables-restore --noflush) and save_writer.h (what iptables-save will show) do, and a
- * netlink writer can. Declaring a chain creates it, or empties it when it exists. Within a table a chain is
- * declared before rules go into it or jump to it; a chain to be deleted is declared first, so that it is empty.
+ * The backend says what it wants in these three words and does not know who listens:
+ * restore_writer.h (text for iptables-restore --noflush) and save_writer.h (what iptables-save will
+ * show) do, and a netlink writer can. Declaring a chain creates it, or empties it when it exists.
+ * Within a table a chain is declared before rules go into it or jump to it; a chain to be deleted
+ * is declared first, so that it is empty.
  */
 
 #include "backends/iptables/rule.h"

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "backends/iptables/render.h"
+
+#include <assert.h>
+#include <errno.h>
+
+#include "backends/iptables/restore_writer.h"
+#include "backends/iptables/save_writer.h"
+
+static const char *const format_names[] = {
+	[RENDER_RESTORE] = "restore",
+	[RENDER_SAVE] = "save",
+};
+
+static_assert(ARRAY_SIZE(format_names) == RENDER_FORMAT_COUNT, "one name for each format");
+
+int render_format_parse(const char *name, enum render_format *ret)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(format_names); i++) {
+		if (streq(name, format_names[i])) {
+			*ret = (enum render_format)i;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+const char *render_format_name(enum render_format format)
+{
+	return format_names[format];
+}
+
+static void render_transaction(struct ruleset *ruleset, const struct render_input *input,
+			       struct txn *txn, struct ruleset_stats *ret)
+{
+	struct ruleset_input facts = {
+		.addresses_known = input->addresses != NULL,
+		.addresses = input->addresses,
+		.n_addresses = input->n_addresses,
+	};
+
+	ruleset_write(ruleset, &facts, txn, ret);
+}
+
+static void render_restore(struct ruleset *ruleset, const struct render_input *input,
+			   struct text *ret, struct ruleset_stats *ret_stats)
+{
+	struct restore_writer writer;
+
+	restore_writer_init(&writer);
+	render_transaction(ruleset, input, &writer.txn, ret_stats);
+	restore_writer_finish(&writer, ret);
+	restore_writer_done(&writer);
+}
+
+/* What a full sync does one by one before it restores: chains to jump to, the jumps, and the
+ * canaries. */
+static void render_around(struct save_writer *writer)
+{
+	struct txn *txn = save_writer_txn(writer);
+	struct rule jump;
+
+	for (size_t i = 0; i < RULESET_JUMPS; i++) {
+		ruleset_jump(i, &jump);
+		txn_chain(txn, jump.table, jump.target.chain);
+		save_writer_prepend(writer, &jump);
+	}
+	for (size_t i = 0; i < TABLE_COUNT; i++)
+		txn_chain(txn, (enum table)i, CHAIN_CANARY);
+}
+
+static void render_save(struct ruleset *ruleset, const struct render_input *input, struct text *ret,
+			struct ruleset_stats *ret_stats)
+{
+	struct save_writer *writer = save_writer_new(input->settings->family);
+
+	render_around(writer);
+	render_transaction(ruleset, input, save_writer_txn(writer), ret_stats);
+	save_writer_finish(writer, ret);
+	save_writer_free(writer);
+}
+
+void render(const struct render_input *input, struct model *model, enum render_format format,
+	    struct text *ret, struct ruleset_stats *ret_stats)
+{
+	struct ruleset *ruleset = ruleset_new(input->settings, input->host);
+	struct ruleset_stats stats;
+	struct model_changes changes;
+	struct ruleset_begun begun;
+
+	ruleset_begin(ruleset, model, 0, &changes, &begun);
+	model_changes_done(&changes);
+	if (format == RENDER_RESTORE)
+		render_restore(ruleset, input, ret, &stats);
+	else
+		render_save(ruleset, input, ret, &stats);
+	ruleset_end(ruleset, true, 0);
+	ruleset_free(ruleset);
+	if (ret_stats)
+		*ret_stats = stats;
+}

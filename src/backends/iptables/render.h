@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * A dry run of iptables mode: what a first, full sync of one family would write, as text. Touches
+ * nothing and starts nothing.
+ */
+
+#include "backends/iptables/ruleset.h"
+#include "base/text.h"
+
+enum render_format {
+	RENDER_RESTORE = 0, /* exactly the input of iptables-restore --noflush --counters */
+	RENDER_SAVE, /* what iptables-save shows afterwards, on a host that had no rules before */
+	RENDER_FORMAT_COUNT,
+};
+
+int render_format_parse(const char *name, enum render_format *ret); /* "restore", "save"; -EINVAL */
+const char *render_format_name(enum render_format format);
+
+struct render_input {
+	const struct settings *settings;
+	const struct ruleset_host *host;
+	/* addresses of the node's interfaces, for node ports limited to CIDRs; NULL: not known */
+	const struct addr *addresses;
+	size_t n_addresses;
+};
+
+/*
+ * Appends to *ret. Takes the family's pending changes out of the model, as any sync does. ret_stats
+ * may be NULL.
+ */
+void render(const struct render_input *input, struct model *model, enum render_format format,
+	    struct text *ret, struct ruleset_stats *ret_stats);

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Where the parts of a ruleset put their rules during one sync, and what they need to know to
+ * choose them. */
+
+#include "backends/iptables/ruleset.h"
+
+struct rule_output {
+	const struct settings *settings;
+	const struct ruleset_host *host;
+	bool localhost_node_ports;
+	bool endpoint_comments; /* not in a large cluster */
+	struct txn *txn;
+	size_t written[TABLE_COUNT]; /* rules so far */
+};
+
+static inline void rule_output_add(struct rule_output *output, const struct rule *rule)
+{
+	txn_rule(output->txn, rule);
+	output->written[rule->table]++;
+}
+
+/* 127.0.0.0/8 */
+extern const struct prefix rule_loopback_ipv4;

@@ -1,0 +1,585 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "backends/iptables/service_rules.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+/*
+ * The way of a packet through one service port:
+ *
+ *	KUBE-SERVICES ---- cluster IP ----------------------------> SVC (or SVL) --> SEP... --> DNAT
+ *	KUBE-SERVICES ---- external IP -----------> EXT ----------> SVC or SVL
+ *	KUBE-SERVICES ---- load balancer IP --> FW --> EXT
+ *	KUBE-NODEPORTS --- node port -------------> EXT
+ *
+ * SVC holds the endpoints for policy Cluster, SVL those for policy Local; FW exists only with
+ *source ranges. Destinations that lead nowhere have a rule in the filter table instead. The plan
+ *has made every decision; here each becomes a rule. The order is kube-proxy's, rule by rule.
+ */
+
+struct port_writer {
+	struct rule_output *output;
+	const struct port_plan *plan;
+	const struct chain_hash *endpoint_hashes; /* parallel to plan->use.reachable */
+	struct chain_name svc, svl, ext, fw;
+	char comment[RULE_COMMENT_MAX + 1]; /* of the rule being built */
+};
+
+static size_t count_hashes(const struct port_plan *port)
+{
+	return 1 + port->use.reachable.n;
+}
+
+static void hash_port(const struct port_plan *plan, struct chain_hash *out)
+{
+	const struct index_list *reachable = &plan->use.reachable;
+
+	chain_hash_port(plan->id, plan->port->protocol, out++);
+	for (size_t i = 0; i < reachable->n; i++) {
+		const struct endpoint *endpoint = &plan->endpoints->v[reachable->v[i]];
+
+		chain_hash_endpoint(plan->id, plan->port->protocol, &endpoint->addr, endpoint->port,
+				    out++);
+	}
+}
+
+struct service_rules *service_rules_new(struct service_plan *plan)
+{
+	struct service_rules *service;
+	struct chain_hash *hash;
+	size_t n = 0;
+
+	for (size_t i = 0; i < plan->n_ports; i++)
+		n += count_hashes(&plan->ports[i]);
+	service = xmalloc(sizeof(*service) + n * sizeof(service->hashes[0]));
+	service->plan = plan;
+	service->changed = true;
+	service->n_own_rules = 0;
+	hash = service->hashes;
+	for (size_t i = 0; i < plan->n_ports; i++) {
+		hash_port(&plan->ports[i], hash);
+		hash += count_hashes(&plan->ports[i]);
+	}
+	return service;
+}
+
+struct service_rules *service_rules_free(struct service_rules *service)
+{
+	if (!service)
+		return NULL;
+	service_plan_free(service->plan);
+	free(service);
+	return NULL;
+}
+
+size_t service_rules_count_hashes(const struct service_rules *service)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < service->plan->n_ports; i++)
+		n += count_hashes(&service->plan->ports[i]);
+	return n;
+}
+
+static void each_port_chain(const struct port_plan *plan, const struct chain_hash *hash,
+			    service_rules_chain_fn *fn, void *arg)
+{
+	if (plan->use_external)
+		fn(arg, CHAIN_KIND_EXT, hash);
+	if (plan->use_firewall)
+		fn(arg, CHAIN_KIND_FW, hash);
+	if (plan->use_cluster_group)
+		fn(arg, CHAIN_KIND_SVC, hash);
+	if (plan->use_local_group)
+		fn(arg, CHAIN_KIND_SVL, hash);
+	for (size_t i = 0; i < plan->use.reachable.n; i++)
+		fn(arg, CHAIN_KIND_SEP, hash + 1 + i);
+}
+
+void service_rules_each_chain(const struct service_rules *service, service_rules_chain_fn *fn,
+			      void *arg)
+{
+	const struct chain_hash *hash = service->hashes;
+
+	for (size_t i = 0; i < service->plan->n_ports; i++) {
+		each_port_chain(&service->plan->ports[i], hash, fn, arg);
+		hash += count_hashes(&service->plan->ports[i]);
+	}
+}
+
+/* The comment "<before>ID<after>", cut where the kernel would refuse it. Good for one rule. */
+static const char *comment(struct port_writer *w, const char *before, const char *after)
+{
+	const char *const parts[] = {before, w->plan->id, after};
+	size_t at = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+		size_t n = strnlen(parts[i], RULE_COMMENT_MAX - at);
+
+		memcpy(w->comment + at, parts[i], n);
+		at += n;
+	}
+	w->comment[at] = '\0';
+	return w->comment;
+}
+
+static void add(struct port_writer *w, const struct rule *rule)
+{
+	rule_output_add(w->output, rule);
+}
+
+/* Begins a rule for packets to addr and this service's port. */
+static void begin_destination(struct port_writer *w, struct rule *rule, enum table table,
+			      const char *chain, const char *text, const struct addr *addr)
+{
+	rule_init(rule, table, chain);
+	rule_comment(rule, text);
+	rule_protocol(rule, w->plan->port->protocol);
+	rule_destination_addr(rule, addr);
+	rule_port(rule, w->plan->port->port);
+}
+
+static void add_entry(struct port_writer *w, const char *what, const struct addr *addr,
+		      const char *target)
+{
+	struct rule rule;
+
+	begin_destination(w, &rule, TABLE_NAT, CHAIN_SERVICES, comment(w, "", what), addr);
+	rule_jump(&rule, target);
+	add(w, &rule);
+}
+
+static const char *refusal_comment(struct port_writer *w, enum plan_refusal refusal)
+{
+	return comment(w, "",
+		       refusal == PLAN_REJECT ? " has no endpoints" : " has no local endpoints");
+}
+
+static enum target_kind refusal_target(enum plan_refusal refusal)
+{
+	return refusal == PLAN_REJECT ? TARGET_REJECT : TARGET_DROP;
+}
+
+static void add_refusal(struct port_writer *w, const char *chain, enum plan_refusal refusal,
+			const struct addr *addr)
+{
+	struct rule rule;
+
+	begin_destination(w, &rule, TABLE_FILTER, chain, refusal_comment(w, refusal), addr);
+	rule_verdict(&rule, refusal_target(refusal));
+	add(w, &rule);
+}
+
+static const char *internal_chain(const struct port_writer *w)
+{
+	return w->plan->service->internal_local ? w->svl.text : w->svc.text;
+}
+
+static void add_cluster_ip(struct port_writer *w)
+{
+	const struct port_plan *plan = w->plan;
+
+	if (plan->internal == PLAN_SERVED)
+		add_entry(w, " cluster IP", plan->cluster_ip, internal_chain(w));
+	else
+		add_refusal(w, CHAIN_SERVICES, plan->internal, plan->cluster_ip);
+}
+
+static void add_external_ips(struct port_writer *w)
+{
+	const struct port_plan *plan = w->plan;
+
+	for (size_t i = 0; i < plan->n_external_ips; i++) {
+		const struct addr *addr = &plan->external_ips[i];
+
+		if (plan->use.has_endpoints)
+			add_entry(w, " external IP", addr, w->ext.text);
+		if (plan->external != PLAN_SERVED)
+			add_refusal(w, CHAIN_EXTERNAL_SERVICES, plan->external, addr);
+	}
+}
+
+/* What FW did not accept goes on untranslated and ends here. */
+static void add_firewall_drop(struct port_writer *w, const struct addr *addr)
+{
+	char after[64] = " traffic not accepted by ";
+	struct rule rule;
+
+	strcat(after, w->fw.text);
+	begin_destination(w, &rule, TABLE_FILTER, CHAIN_PROXY_FIREWALL, comment(w, "", after),
+			  addr);
+	rule_verdict(&rule, TARGET_DROP);
+	add(w, &rule);
+}
+
+static void add_vips(struct port_writer *w)
+{
+	const struct port_plan *plan = w->plan;
+
+	for (size_t i = 0; i < plan->n_vips && plan->use.has_endpoints; i++) {
+		add_entry(w, " loadbalancer IP", &plan->vips[i],
+			  plan->use_firewall ? w->fw.text : w->ext.text);
+		if (plan->use_firewall)
+			add_firewall_drop(w, &plan->vips[i]);
+	}
+	for (size_t i = 0; i < plan->n_vips && plan->external != PLAN_SERVED; i++)
+		add_refusal(w, CHAIN_EXTERNAL_SERVICES, plan->external, &plan->vips[i]);
+}
+
+/* Begins a rule of nat KUBE-NODEPORTS; the bare identity is its comment. */
+static void begin_node_port(struct port_writer *w, struct rule *rule)
+{
+	rule_init(rule, TABLE_NAT, CHAIN_NODEPORTS);
+	rule_comment(rule, comment(w, "", ""));
+	rule_protocol(rule, w->plan->port->protocol);
+}
+
+/* The same as the rule behind it, but it counts who still uses NodePorts on localhost. */
+static void add_node_port_localhost(struct port_writer *w)
+{
+	struct rule rule;
+
+	begin_node_port(w, &rule);
+	rule_destination(&rule, false, &rule_loopback_ipv4);
+	rule_port(&rule, w->plan->port->node_port);
+	rule_nfacct(&rule, NFACCT_LOCALHOST);
+	rule_jump(&rule, w->ext.text);
+	add(w, &rule);
+}
+
+static void add_node_port_refusal(struct port_writer *w)
+{
+	enum plan_refusal refusal = w->plan->external;
+	struct rule rule;
+
+	rule_init(&rule, TABLE_FILTER, CHAIN_EXTERNAL_SERVICES);
+	rule_comment(&rule, refusal_comment(w, refusal));
+	rule_destination_local(&rule);
+	rule_protocol(&rule, w->plan->port->protocol);
+	rule_port(&rule, w->plan->port->node_port);
+	rule_verdict(&rule, refusal_target(refusal));
+	add(w, &rule);
+}
+
+static void add_node_port(struct port_writer *w)
+{
+	struct rule rule;
+
+	if (w->plan->use.has_endpoints) {
+		if (w->output->localhost_node_ports && w->output->host->nfacct_localhost)
+			add_node_port_localhost(w);
+		begin_node_port(w, &rule);
+		rule_port(&rule, w->plan->port->node_port);
+		rule_jump(&rule, w->ext.text);
+		add(w, &rule);
+	}
+	if (w->plan->external != PLAN_SERVED)
+		add_node_port_refusal(w);
+}
+
+/* Health checks must be answered whatever the firewall of the host thinks; always TCP. */
+static void add_health_check(struct port_writer *w)
+{
+	struct rule rule;
+
+	rule_init(&rule, TABLE_FILTER, CHAIN_NODEPORTS);
+	rule_comment(&rule, comment(w, "", " health check node port"));
+	rule_protocol(&rule, PROTOCOL_TCP);
+	rule_port(&rule, w->plan->service->health_check_node_port);
+	rule_verdict(&rule, TARGET_ACCEPT);
+	add(w, &rule);
+}
+
+/* Group one: rules in shared chains. */
+static void write_entries(struct port_writer *w)
+{
+	add_cluster_ip(w);
+	add_external_ips(w);
+	add_vips(w);
+	if (w->plan->port->node_port)
+		add_node_port(w);
+	if (w->plan->service->health_check_node_port)
+		add_health_check(w);
+}
+
+/* interface: at least as long as the detector's, and one byte for the '+'. */
+static void match_local(const struct detector *detector, bool invert, char *interface,
+			struct rule *rule)
+{
+	if (detector->kind == DETECTOR_CIDR) {
+		rule_source(rule, invert, &detector->cidr);
+		return;
+	}
+	strcpy(interface, detector->interface);
+	if (detector->kind == DETECTOR_INTERFACE)
+		strcat(interface, "+");
+	rule_interface(rule, invert, interface);
+}
+
+/* Who is not a pod of this cluster may have come by a route through this node: answers must come
+ * back here. */
+static void add_cluster_ip_masquerade(struct port_writer *w)
+{
+	const struct settings *settings = w->output->settings;
+	char interface[sizeof(settings->detector.interface) + 1];
+	struct rule rule;
+
+	if (!settings->masquerade_all && (settings->detector.kind == DETECTOR_NONE ||
+					  detector_local_match_all(&settings->detector)))
+		return;
+	begin_destination(w, &rule, TABLE_NAT, internal_chain(w), comment(w, "", " cluster IP"),
+			  w->plan->cluster_ip);
+	if (!settings->masquerade_all)
+		match_local(&settings->detector, true, interface, &rule);
+	rule_jump(&rule, CHAIN_MARK_MASQ);
+	add(w, &rule);
+}
+
+static void add_pod_short_cut(struct port_writer *w)
+{
+	const struct detector *detector = &w->output->settings->detector;
+	char interface[sizeof(detector->interface) + 1];
+	struct rule rule;
+
+	if (detector->kind == DETECTOR_NONE)
+		return;
+	rule_init(&rule, TABLE_NAT, w->ext.text);
+	rule_comment(&rule, comment(w, "pod traffic for ", " external destinations"));
+	match_local(detector, false, interface, &rule);
+	rule_jump(&rule, w->svc.text);
+	add(w, &rule);
+}
+
+static void add_node_short_cut(struct port_writer *w, const char *what, const char *target)
+{
+	struct rule rule;
+
+	rule_init(&rule, TABLE_NAT, w->ext.text);
+	rule_comment(&rule, comment(w, what, " external destinations"));
+	rule_source_local(&rule);
+	rule_jump(&rule, target);
+	add(w, &rule);
+}
+
+/* Policy Cluster masquerades; policy Local does not, but lets pods and the node itself use all
+ * endpoints. */
+static void add_external(struct port_writer *w)
+{
+	struct rule rule;
+
+	if (w->plan->service->external_local) {
+		add_pod_short_cut(w);
+		add_node_short_cut(w, "masquerade LOCAL traffic for ", CHAIN_MARK_MASQ);
+		add_node_short_cut(w, "route LOCAL traffic for ", w->svc.text);
+	} else {
+		rule_init(&rule, TABLE_NAT, w->ext.text);
+		rule_comment(&rule,
+			     comment(w, "masquerade traffic for ", " external destinations"));
+		rule_jump(&rule, CHAIN_MARK_MASQ);
+		add(w, &rule);
+	}
+	if (w->plan->external != PLAN_SERVED)
+		return;
+	rule_init(&rule, TABLE_NAT, w->ext.text);
+	rule_jump(&rule, w->plan->service->external_local ? w->svl.text : w->svc.text);
+	add(w, &rule);
+}
+
+static void begin_firewall(struct port_writer *w, struct rule *rule)
+{
+	rule_init(rule, TABLE_NAT, w->fw.text);
+	rule_comment(rule, comment(w, "", " loadbalancer IP"));
+}
+
+static void add_firewall(struct port_writer *w)
+{
+	const struct port_plan *plan = w->plan;
+	struct rule rule;
+
+	for (size_t i = 0; i < plan->n_source_ranges; i++) {
+		begin_firewall(w, &rule);
+		rule_source(&rule, false, &plan->source_ranges[i]);
+		rule_jump(&rule, w->ext.text);
+		add(w, &rule);
+	}
+	/* a node with the VIP on an interface of its own calls from that address */
+	for (size_t i = 0; i < plan->n_vips && plan->node_in_ranges; i++) {
+		begin_firewall(w, &rule);
+		rule_source_addr(&rule, &plan->vips[i]);
+		rule_jump(&rule, w->ext.text);
+		add(w, &rule);
+	}
+	rule_init(&rule, TABLE_NAT, w->fw.text);
+	rule_comment(&rule,
+		     comment(w, "other traffic to ", " will be dropped by " CHAIN_PROXY_FIREWALL));
+	add(w, &rule);
+}
+
+/*
+ * Walks one of the plan's lists beside use.reachable, which holds all of it in the same order,
+ * because the hashes are kept for that one.
+ */
+struct endpoint_walk {
+	size_t at; /* in use.reachable */
+	const struct endpoint *endpoint;
+	struct chain_name sep;
+};
+
+static void walk_to(struct port_writer *w, struct endpoint_walk *walk, uint32_t index)
+{
+	const struct index_list *reachable = &w->plan->use.reachable;
+
+	while (reachable->v[walk->at] != index) {
+		walk->at++;
+		assert(walk->at < reachable->n);
+	}
+	walk->endpoint = &w->plan->endpoints->v[index];
+	chain_name_make(CHAIN_KIND_SEP, &w->endpoint_hashes[walk->at], &walk->sep);
+}
+
+/* "ID -> ip:port" */
+static void add_endpoint_comment(struct port_writer *w, const struct endpoint *endpoint,
+				 struct rule *rule)
+{
+	char after[ADDR_PORT_TEXT_MAX + 4] = " -> ";
+
+	if (!w->output->endpoint_comments)
+		return;
+	addr_port_print(&endpoint->addr, endpoint->port, after + 4);
+	rule_comment(rule, comment(w, "", after));
+}
+
+/* Clients that were here before go where they went. */
+static void add_affinity(struct port_writer *w, const char *chain, const struct index_list *list)
+{
+	struct endpoint_walk walk = {0};
+	struct rule rule;
+
+	for (size_t i = 0; i < list->n; i++) {
+		walk_to(w, &walk, list->v[i]);
+		rule_init(&rule, TABLE_NAT, chain);
+		add_endpoint_comment(w, walk.endpoint, &rule);
+		rule_recent_check(&rule, walk.sep.text, w->plan->service->sticky_seconds);
+		rule_jump(&rule, walk.sep.text);
+		add(w, &rule);
+	}
+}
+
+/* Each rule takes its share of what the ones before it left: 1/n, 1/(n-1), ... and the last takes
+ * all. */
+static void add_balance(struct port_writer *w, const char *chain, const struct index_list *list)
+{
+	struct endpoint_walk walk = {0};
+	struct rule rule;
+
+	for (size_t i = 0; i < list->n; i++) {
+		walk_to(w, &walk, list->v[i]);
+		rule_init(&rule, TABLE_NAT, chain);
+		add_endpoint_comment(w, walk.endpoint, &rule);
+		if (i + 1 < list->n)
+			rule_statistic(&rule, (unsigned int)(list->n - i));
+		rule_jump(&rule, walk.sep.text);
+		add(w, &rule);
+	}
+}
+
+static void add_group(struct port_writer *w, const char *chain, const struct index_list *list)
+{
+	if (w->plan->service->sticky_seconds)
+		add_affinity(w, chain, list);
+	add_balance(w, chain, list);
+}
+
+static void begin_endpoint(struct port_writer *w, struct rule *rule, const char *sep)
+{
+	rule_init(rule, TABLE_NAT, sep);
+	if (w->output->endpoint_comments)
+		rule_comment(rule, comment(w, "", ""));
+}
+
+/* A pod that reaches itself through the service is masqueraded: it would refuse its own address. */
+static void add_endpoint(struct port_writer *w, const struct endpoint *endpoint, const char *sep)
+{
+	struct rule rule;
+
+	begin_endpoint(w, &rule, sep);
+	rule_source_addr(&rule, &endpoint->addr);
+	rule_jump(&rule, CHAIN_MARK_MASQ);
+	add(w, &rule);
+
+	begin_endpoint(w, &rule, sep);
+	if (w->plan->service->sticky_seconds)
+		rule_recent_set(&rule, sep);
+	rule_protocol(&rule, w->plan->port->protocol);
+	rule_dnat(&rule, &endpoint->addr, endpoint->port);
+	add(w, &rule);
+}
+
+/* Group two: rules in chains of its own. */
+static void write_own_chains(struct port_writer *w)
+{
+	const struct port_plan *plan = w->plan;
+	struct endpoint_walk walk = {0};
+
+	if (plan->internal == PLAN_SERVED)
+		add_cluster_ip_masquerade(w);
+	if (plan->use_external)
+		add_external(w);
+	if (plan->use_firewall)
+		add_firewall(w);
+	if (plan->use_cluster_group)
+		add_group(w, w->svc.text, &plan->use.cluster);
+	if (plan->use_local_group)
+		add_group(w, w->svl.text, &plan->use.local);
+	for (size_t i = 0; i < plan->use.reachable.n; i++) {
+		walk_to(w, &walk, plan->use.reachable.v[i]);
+		add_endpoint(w, walk.endpoint, walk.sep.text);
+	}
+}
+
+static void declare_chain(void *arg, enum chain_kind kind, const struct chain_hash *hash)
+{
+	struct rule_output *output = arg;
+	struct chain_name name;
+
+	chain_name_make(kind, hash, &name);
+	txn_chain(output->txn, TABLE_NAT, name.text);
+}
+
+static void port_writer_init(struct port_writer *w, struct rule_output *output,
+			     const struct port_plan *plan, const struct chain_hash *hash)
+{
+	w->output = output;
+	w->plan = plan;
+	w->endpoint_hashes = hash + 1;
+	chain_name_make(CHAIN_KIND_SVC, hash, &w->svc);
+	chain_name_make(CHAIN_KIND_SVL, hash, &w->svl);
+	chain_name_make(CHAIN_KIND_EXT, hash, &w->ext);
+	chain_name_make(CHAIN_KIND_FW, hash, &w->fw);
+}
+
+void service_rules_write(struct service_rules *service, struct rule_output *output, bool own_chains)
+{
+	const struct chain_hash *hash = service->hashes;
+	size_t n_own_rules = 0;
+
+	if (own_chains)
+		service_rules_each_chain(service, declare_chain, output);
+	for (size_t i = 0; i < service->plan->n_ports; i++) {
+		const struct port_plan *plan = &service->plan->ports[i];
+		struct port_writer w;
+		size_t before;
+
+		port_writer_init(&w, output, plan, hash);
+		hash += count_hashes(plan);
+		write_entries(&w);
+		before = output->written[TABLE_NAT];
+		if (own_chains)
+			write_own_chains(&w);
+		n_own_rules += output->written[TABLE_NAT] - before;
+	}
+	if (own_chains) {
+		service->n_own_rules = (uint32_t)n_own_rules;
+		service->changed = false;
+	}
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The steady clock, in nanoseconds, and its translation for timers. */
+
+#include "base/util.h"
+
+#define CLOCK_NS_PER_SECOND 1000000000LL
+#define CLOCK_NS_PER_MS     1000000LL
+
+struct timeval;
+
+int64_t clock_now_ns(void); /* CLOCK_MONOTONIC */
+/* Rounds up, so that a timer never fires before its time; negative counts as zero. */
+void clock_to_timeval(int64_t ns, struct timeval *ret);

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernel/iptables_save.h"
+
+size_t iptables_save_chain(const char *line)
+{
+	const char *end;
+
+	if (line[0] != ':')
+		return 0;
+	end = strchr(line, ' ');
+	return end ? (size_t)(end - line) - 1 : 0;
+}
+
+#define BLANKS " \t"
+
+/* Walks over words, whatever quotes are around them or around several of them. */
+static const char *next_word(const char **at, size_t *n)
+{
+	const char *word;
+
+	*at += strspn(*at, BLANKS);
+	word = *at;
+	*n = strcspn(word, BLANKS);
+	*at += *n;
+	if (*n == 0)
+		return NULL;
+	while (*n > 0 && word[0] == '"') {
+		word++;
+		(*n)--;
+	}
+	while (*n > 0 && word[*n - 1] == '"')
+		(*n)--;
+	return word;
+}
+
+/* "0x00004000" and "0x4000" are the same. */
+static void trim_hex(const char **word, size_t *n)
+{
+	if (*n < 3 || !has_prefix(*word, "0x"))
+		return;
+	*word += 2;
+	*n -= 2;
+	while (*n > 1 && **word == '0') {
+		(*word)++;
+		(*n)--;
+	}
+}
+
+static bool line_has_word(const char *line, const char *wanted, size_t n_wanted)
+{
+	const char *word;
+	size_t n;
+
+	trim_hex(&wanted, &n_wanted);
+	while ((word = next_word(&line, &n))) {
+		trim_hex(&word, &n);
+		if (n == n_wanted && memcmp(word, wanted, n) == 0)
+			return true;
+	}
+	return false;
+}
+
+static size_t count_words(const char *text)
+{
+	size_t n, count = 0;
+
+	while (next_word(&text, &n))
+		count++;
+	return count;
+}
+
+bool iptables_save_rule(const char *line, const char *chain, const char *const *words)
+{
+	size_t count = 2, n; /* -A CHAIN */
+
+	if (!has_prefix(line, "-A ") || !has_prefix(line + 3, chain) ||
+	    line[3 + strlen(chain)] != ' ')
+		return false;
+	for (size_t i = 0; words[i]; i++) {
+		const char *at = words[i]; /* a comment is one word here and several there */
+		const char *word;
+
+		count += count_words(words[i]);
+		while ((word = next_word(&at, &n)))
+			if (!line_has_word(line, word, n))
+				return false;
+	}
+	return count_words(line) == count;
+}

@@ -1,0 +1,529 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernel/iptables_tool.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <event2/event.h>
+#include <stdlib.h>
+#include <sys/time.h>
+
+#include "base/arena.h"
+#include "base/log.h"
+#include "kernel/clock.h"
+#include "kernel/iptables_save.h"
+#include "kernel/process.h"
+#include "kernel/restore_error.h"
+#include "kernel/xtables_lock.h"
+
+/*
+ * Jobs wait in a list; the first one runs. Every job is started, and every callback made, from the
+ * loop (on_next and the process's end), so that a caller never meets its own callback inside a
+ * call.
+ */
+
+#define WAIT_SECONDS    "5"
+#define COMMAND_TIMEOUT (5 * 60 * CLOCK_NS_PER_SECOND)
+#define VERSION_TIMEOUT (30 * CLOCK_NS_PER_SECOND)
+#define COMMAND_OUTPUT  ((size_t)64 * 1024 * 1024)
+#define SAVE_OUTPUT     ((size_t)256 * 1024 * 1024)
+#define RUNNING_LOG     4 /* --v from which command lines are logged */
+
+enum program {
+	PROGRAM_IPTABLES = 0,
+	PROGRAM_SAVE,
+	PROGRAM_RESTORE,
+	PROGRAM_COUNT,
+};
+
+static const char *const program_names[FAMILY_COUNT][PROGRAM_COUNT] = {
+	[FAMILY_IPV4] = {"iptables", "iptables-save", "iptables-restore"},
+	[FAMILY_IPV6] = {"ip6tables", "ip6tables-save", "ip6tables-restore"},
+};
+
+static const char *const op_flags[] = {"-N", "-C", "-I", "-D", "-S", "-X"};
+_Static_assert(ARRAY_SIZE(op_flags) == IPTABLES_OP_COUNT, "an operation without its flag");
+
+struct iptables_job {
+	struct iptables_job *next;
+	struct iptables_tool *tool;
+	struct arena *arena; /* holds argv and what it points to */
+	enum program program;
+	const char **argv;
+	size_t n_argv;
+	bool is_command;
+	enum iptables_op op;
+	struct text input;
+	struct restore_tail tail;
+	struct process *process; /* NULL: not running */
+
+	/* a check by means of iptables-save */
+	const char *chain;
+	const char *const *words;
+	bool found;
+
+	/* the locks of an old restore */
+	struct xtables_lock lock;
+	int64_t lock_waited_ns;
+
+	iptables_line_fn *line;
+	iptables_done_fn *done;
+	void *arg;
+};
+
+struct iptables_tool {
+	struct event_base *loop;
+	struct event_base *own_loop; /* NULL: the loop is somebody else's */
+	enum family family;
+	char *paths[PROGRAM_COUNT];
+	struct iptables_features features;
+	struct iptables_locks locks;
+	struct iptables_job *first, **last;
+	struct event *next; /* time to look at the first job */
+};
+
+/* -- versions
+ * ------------------------------------------------------------------------------------------ */
+
+struct version_answer {
+	char *text; /* NULL: it failed */
+};
+
+static void version_done(void *arg, const struct process_result *result)
+{
+	struct version_answer *answer = arg;
+
+	if (result->error == 0 && result->exit_code == 0)
+		answer->text = xasprintf("%s\n%s", result->output, result->errors);
+}
+
+/* *ret: for the caller to free; NULL when the program runs but does not answer. */
+static int ask_version(const struct iptables_tool *tool, enum program program, char **ret,
+		       struct err *err)
+{
+	struct version_answer answer = {0};
+	const char *argv[] = {program_names[tool->family][program], "--version", NULL};
+	const struct process_spec spec = {
+		.path = tool->paths[program],
+		.argv = argv,
+		.output_max = COMMAND_OUTPUT,
+		.timeout_ns = VERSION_TIMEOUT,
+		.done = version_done,
+		.arg = &answer,
+	};
+	int r = process_run(&spec, err);
+
+	if (r >= 0)
+		*ret = answer.text;
+	return r;
+}
+
+static int find_features(struct iptables_tool *tool, struct err *err)
+{
+	cleanup_free char *version = NULL;
+	cleanup_free char *restore_version = NULL;
+	struct err ignored;
+	int r = ask_version(tool, PROGRAM_IPTABLES, &version, err);
+
+	if (r < 0)
+		return r;
+	if (!version)
+		return 0; /* the next command will say what is wrong with it */
+	iptables_features_init(&tool->features, version, NULL);
+	if (tool->features.restore_wait != IPTABLES_WAIT_NONE)
+		return 0;
+	if (ask_version(tool, PROGRAM_RESTORE, &restore_version, &ignored) >= 0)
+		iptables_features_init(&tool->features, version, restore_version);
+	return 0;
+}
+
+/* -- jobs
+ * ---------------------------------------------------------------------------------------------- */
+
+static void job_free(struct iptables_job *job)
+{
+	process_cancel(job->process);
+	xtables_lock_release(&job->lock);
+	text_done(&job->input);
+	restore_tail_done(&job->tail);
+	arena_free(job->arena);
+	free(job);
+}
+
+static void tool_wake(struct iptables_tool *tool, int64_t after_ns)
+{
+	struct timeval after;
+
+	clock_to_timeval(after_ns, &after);
+	if (evtimer_add(tool->next, &after) < 0)
+		abort(); /* out of memory, as in util.c */
+}
+
+static void unlink_job(struct iptables_job *job)
+{
+	struct iptables_job **at = &job->tool->first;
+
+	while (*at != job)
+		at = &(*at)->next;
+	*at = job->next;
+	if (job->tool->last == &job->next)
+		job->tool->last = at;
+}
+
+static void job_finish(struct iptables_job *job, int r, struct err *err)
+{
+	struct iptables_tool *tool = job->tool;
+
+	unlink_job(job);
+	job->process = NULL; /* frees itself behind its callback */
+	xtables_lock_release(&job->lock);
+	if (tool->first)
+		tool_wake(tool, 0);
+	job->done(job->arg, r, err); /* the tool may be gone after this */
+	job_free(job);
+}
+
+static void job_what(const struct iptables_job *job, struct text *ret)
+{
+	for (size_t i = 0; i < job->n_argv; i++)
+		text_printf(ret, "%s%s", i > 0 ? " " : "", job->argv[i]);
+}
+
+/* What the end of the program means: see the table in the header. */
+static int outcome(struct iptables_job *job, const struct process_result *result, struct err *err)
+{
+	cleanup_text struct text text = {0};
+	cleanup_free char *what = NULL;
+	bool ended = result->error == 0 && result->exit_code >= 0;
+
+	if (job->words && job->line && ended && result->exit_code == 0)
+		return job->found;
+	if (ended && result->exit_code == 0)
+		return 1;
+	if (ended && job->is_command && result->exit_code == 1 &&
+	    (job->op == IPTABLES_NEW_CHAIN || job->op == IPTABLES_CHECK) && !job->line)
+		return 0;
+	job_what(job, &text);
+	what = text_dup(&text);
+	return restore_error_check(what, result, &job->tail, err);
+}
+
+static void on_done(void *arg, const struct process_result *result)
+{
+	struct iptables_job *job = arg;
+	struct err err;
+	int r = outcome(job, result, &err);
+
+	job_finish(job, r, &err);
+}
+
+static void on_line(void *arg, const char *line, size_t length)
+{
+	struct iptables_job *job = arg;
+
+	if (job->words)
+		job->found = job->found || iptables_save_rule(line, job->chain, job->words);
+	else
+		job->line(job->arg, line, length);
+}
+
+static void on_sent(void *arg, const char *data, size_t n)
+{
+	struct iptables_job *job = arg;
+
+	restore_tail_add(&job->tail, data, n);
+}
+
+/* 0: held or not needed; 1: not yet, the tool will look again; negative: given up. */
+static int job_lock(struct iptables_job *job, struct err *err)
+{
+	struct iptables_tool *tool = job->tool;
+	bool had_file = job->lock.file >= 0;
+	int r;
+
+	if (job->program != PROGRAM_RESTORE || tool->features.restore_wait != IPTABLES_WAIT_NONE)
+		return 0;
+	r = xtables_lock_try(&job->lock, tool->locks.file, tool->locks.socket, err);
+	if (r != -EAGAIN)
+		return r;
+	if (!had_file && job->lock.file >= 0)
+		job->lock_waited_ns = 0; /* the patience is for each of them */
+	if (job->lock_waited_ns >= tool->locks.limit_ns)
+		return err_wrap(err, r, "%s", job->argv[0]);
+	job->lock_waited_ns += tool->locks.retry_ns;
+	tool_wake(tool, tool->locks.retry_ns);
+	return 1;
+}
+
+static int job_run(struct iptables_job *job, struct err *err)
+{
+	bool restore = job->program == PROGRAM_RESTORE;
+	const struct process_spec spec = {
+		.path = job->tool->paths[job->program],
+		.argv = job->argv,
+		.input = restore ? &job->input : NULL,
+		.output_max = job->program == PROGRAM_SAVE ? SAVE_OUTPUT : COMMAND_OUTPUT,
+		.timeout_ns = restore ? 0 : COMMAND_TIMEOUT, /* a large restore has its time */
+		.finish_alone = restore,
+		.line = job->line ? on_line : NULL,
+		.sent = restore ? on_sent : NULL,
+		.done = on_done,
+		.arg = job,
+	};
+
+	if (log_enabled(RUNNING_LOG)) {
+		cleanup_text struct text text = {0};
+		cleanup_free char *what = NULL;
+
+		job_what(job, &text);
+		what = text_dup(&text);
+		log_debug(RUNNING_LOG, "Running", KV("command", LOG_STR(what)));
+	}
+	return process_start(job->tool->loop, &spec, &job->process, err);
+}
+
+static void on_next(evutil_socket_t fd attr_unused, short what attr_unused, void *arg)
+{
+	struct iptables_tool *tool = arg;
+	struct iptables_job *job = tool->first;
+	struct err err;
+	int r;
+
+	if (!job || job->process)
+		return;
+	r = job_lock(job, &err);
+	if (r == 0)
+		r = job_run(job, &err);
+	if (r < 0)
+		job_finish(job, r, &err);
+}
+
+static void add_word(struct iptables_job *job, const char *word)
+{
+	job->argv[job->n_argv++] = arena_strdup(job->arena, word);
+}
+
+static void add_wait(struct iptables_job *job, enum iptables_wait wait)
+{
+	if (wait != IPTABLES_WAIT_NONE)
+		add_word(job, "-w");
+	if (wait == IPTABLES_WAIT_SECONDS)
+		add_word(job, WAIT_SECONDS);
+}
+
+static struct iptables_job *job_new(struct iptables_tool *tool, enum program program,
+				    size_t n_words, iptables_done_fn *done, void *arg)
+{
+	struct iptables_job *job = xcalloc(1, sizeof(*job));
+
+	job->tool = tool;
+	job->arena = arena_new(512);
+	job->program = program;
+	/* the name, two for waiting, six for the rest of the longest form, NULL */
+	job->argv = arena_array(job->arena, n_words + 10, sizeof(*job->argv));
+	job->lock = (struct xtables_lock){-1, -1};
+	job->done = done;
+	job->arg = arg;
+	add_word(job, program_names[tool->family][program]);
+	return job;
+}
+
+static struct iptables_job *job_queue(struct iptables_job *job)
+{
+	struct iptables_tool *tool = job->tool;
+
+	*tool->last = job;
+	tool->last = &job->next;
+	if (tool->first == job)
+		tool_wake(tool, 0);
+	return job;
+}
+
+static void ignore_line(void *arg attr_unused, const char *line attr_unused,
+			size_t length attr_unused)
+{
+}
+
+/* Before 1.4.11: no -C. */
+static struct iptables_job *start_check_by_save(struct iptables_tool *tool,
+						const struct iptables_command *command,
+						size_t n_words, iptables_done_fn *done, void *arg)
+{
+	struct iptables_job *job = job_new(tool, PROGRAM_SAVE, n_words, done, arg);
+	const char **words = arena_array(job->arena, n_words + 1, sizeof(*words));
+
+	add_word(job, "-t");
+	add_word(job, command->table);
+	for (size_t i = 0; i < n_words; i++)
+		words[i] = arena_strdup(job->arena, command->words[i]);
+	job->words = words;
+	job->chain = arena_strdup(job->arena, command->chain);
+	job->line = ignore_line;
+	return job_queue(job);
+}
+
+struct iptables_job *iptables_tool_start(struct iptables_tool *tool,
+					 const struct iptables_command *command,
+					 iptables_done_fn *done, void *arg)
+{
+	struct iptables_job *job;
+	size_t n_words = 0;
+
+	while (command->words && command->words[n_words])
+		n_words++;
+	if (command->op == IPTABLES_CHECK && !tool->features.check)
+		return start_check_by_save(tool, command, n_words, done, arg);
+	job = job_new(tool, PROGRAM_IPTABLES, n_words, done, arg);
+	job->is_command = true;
+	job->op = command->op;
+	add_wait(job, tool->features.wait);
+	add_word(job, op_flags[command->op]);
+	add_word(job, command->chain);
+	add_word(job, "-t");
+	add_word(job, command->table);
+	for (size_t i = 0; i < n_words; i++)
+		add_word(job, command->words[i]);
+	return job_queue(job);
+}
+
+struct iptables_job *iptables_tool_save(struct iptables_tool *tool, const char *table,
+					iptables_line_fn *line, iptables_done_fn *done, void *arg)
+{
+	struct iptables_job *job = job_new(tool, PROGRAM_SAVE, 0, done, arg);
+
+	add_word(job, "-t");
+	add_word(job, table);
+	job->line = line;
+	return job_queue(job);
+}
+
+struct iptables_job *iptables_tool_restore(struct iptables_tool *tool, const char *table,
+					   struct text *input, iptables_done_fn *done, void *arg)
+{
+	struct iptables_job *job = job_new(tool, PROGRAM_RESTORE, 0, done, arg);
+
+	add_wait(job, tool->features.restore_wait);
+	if (table) {
+		add_word(job, "-T");
+		add_word(job, table);
+	}
+	add_word(job, "--noflush");
+	add_word(job, "--counters");
+	text_move(&job->input, input);
+	return job_queue(job);
+}
+
+void iptables_tool_cancel(struct iptables_tool *tool, struct iptables_job *job)
+{
+	bool first = tool->first == job;
+
+	assert(job->tool == tool);
+	unlink_job(job);
+	job_free(job);
+	if (first && tool->first)
+		tool_wake(tool, 0);
+}
+
+/* -- the tool
+ * ------------------------------------------------------------------------------------------- */
+
+static int set_up(struct iptables_tool *tool, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < PROGRAM_COUNT && r >= 0; i++)
+		r = process_find(program_names[tool->family][i], &tool->paths[i], err);
+	if (r < 0)
+		return r;
+	if (!tool->loop)
+		tool->loop = tool->own_loop = event_base_new();
+	if (tool->loop)
+		tool->next = evtimer_new(tool->loop, on_next, tool);
+	if (!tool->next)
+		return err_set(err, -ENOMEM, "no event loop for iptables");
+	return find_features(tool, err);
+}
+
+int iptables_tool_open(struct event_base *loop, enum family family, struct iptables_tool **ret,
+		       struct err *err)
+{
+	struct iptables_tool *tool = xcalloc(1, sizeof(*tool));
+	int r;
+
+	tool->loop = loop;
+	tool->family = family;
+	tool->last = &tool->first;
+	tool->locks = (struct iptables_locks){
+		.file = XTABLES_LOCK_FILE,
+		.socket = XTABLES_LOCK_SOCKET,
+		.retry_ns = 200 * CLOCK_NS_PER_MS,
+		.limit_ns = 2 * CLOCK_NS_PER_SECOND,
+	};
+	r = set_up(tool, err);
+	if (r < 0) {
+		iptables_tool_close(tool);
+		return r;
+	}
+	*ret = tool;
+	return 0;
+}
+
+struct iptables_tool *iptables_tool_close(struct iptables_tool *tool)
+{
+	if (!tool)
+		return NULL;
+	while (tool->first) {
+		struct iptables_job *job = tool->first;
+
+		unlink_job(job);
+		job_free(job);
+	}
+	if (tool->next)
+		event_free(tool->next);
+	if (tool->own_loop)
+		event_base_free(tool->own_loop);
+	for (size_t i = 0; i < PROGRAM_COUNT; i++)
+		free(tool->paths[i]);
+	free(tool);
+	return NULL;
+}
+
+const struct iptables_features *iptables_tool_features(const struct iptables_tool *tool)
+{
+	return &tool->features;
+}
+
+void iptables_tool_set_locks(struct iptables_tool *tool, const struct iptables_locks *locks)
+{
+	tool->locks = *locks;
+}
+
+void iptables_tool_finish(struct iptables_tool *tool)
+{
+	assert(tool->own_loop);
+	while (tool->first)
+		event_base_loop(tool->own_loop, EVLOOP_ONCE);
+}
+
+struct call {
+	int r;
+	struct err *err;
+};
+
+static void call_done(void *arg, int r, struct err *err)
+{
+	struct call *call = arg;
+
+	call->r = r;
+	if (r < 0)
+		*call->err = *err;
+}
+
+int iptables_tool_call(struct iptables_tool *tool, const struct iptables_command *command,
+		       struct err *err)
+{
+	struct call call = {.err = err};
+
+	iptables_tool_start(tool, command, call_done, &call);
+	iptables_tool_finish(tool);
+	return call.r;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The programs iptables, iptables-save and iptables-restore (or their ip6 twins) of one family.
+ *
+ * Commands of one tool run one after another, in the order in which they were asked for. Each ends
+ *with its callback, from the loop:
+ *
+ *	command			1			0			negative
+ *	IPTABLES_NEW_CHAIN	created			was there
+ *	IPTABLES_CHECK		present			absent
+ *	the others, save,	done			-
+ *	restore
+ *
+ * -EAGAIN stands for exit status 4: the lock was not to be had, or the kernel lacked a resource.
+ *Any other failure is an error with the tool's own words.
+ */
+
+#include "base/addr.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "kernel/iptables_features.h"
+
+struct event_base;
+struct iptables_tool;
+struct iptables_job;
+
+enum iptables_op {
+	IPTABLES_NEW_CHAIN = 0, /* -N */
+	IPTABLES_CHECK,         /* -C */
+	IPTABLES_PREPEND,       /* -I */
+	IPTABLES_DELETE,        /* -D */
+	IPTABLES_LIST,          /* -S */
+	IPTABLES_DELETE_CHAIN,  /* -X */
+	IPTABLES_OP_COUNT,
+};
+
+struct iptables_command {
+	enum iptables_op op;
+	const char *table;
+	const char *chain;
+	const char *const
+		*words; /* of the rule, for CHECK, PREPEND and DELETE; NULL-terminated, or NULL */
+};
+
+typedef void iptables_done_fn(void *arg, int r, struct err *err);
+typedef void iptables_line_fn(void *arg, const char *line, size_t length);
+
+/*
+ * Finds the programs in PATH and asks for their version (this blocks, for some milliseconds).
+ * Without a loop the tool gets one of its own: iptables_tool_call() and iptables_tool_finish() turn
+ * it.
+ */
+int iptables_tool_open(struct event_base *loop, enum family family, struct iptables_tool **ret,
+		       struct err *err);
+/* Accepts NULL. Ends what is running but for a restore that has begun, which is left to finish. No
+ * callbacks. */
+struct iptables_tool *iptables_tool_close(struct iptables_tool *tool);
+const struct iptables_features *iptables_tool_features(const struct iptables_tool *tool);
+
+/* The command and its words are copied. */
+struct iptables_job *iptables_tool_start(struct iptables_tool *tool,
+					 const struct iptables_command *command,
+					 iptables_done_fn *done, void *arg);
+/* iptables-save -t TABLE, line by line. */
+struct iptables_job *iptables_tool_save(struct iptables_tool *tool, const char *table,
+					iptables_line_fn *line, iptables_done_fn *done, void *arg);
+/* iptables-restore --noflush --counters; table NULL: all that the input names. The input is moved
+ * away. */
+struct iptables_job *iptables_tool_restore(struct iptables_tool *tool, const char *table,
+					   struct text *input, iptables_done_fn *done, void *arg);
+/* A job that has not yet called back. */
+void iptables_tool_cancel(struct iptables_tool *tool, struct iptables_job *job);
+
+/* Waits for one command, or for all: only for a tool that has a loop of its own. */
+int iptables_tool_call(struct iptables_tool *tool, const struct iptables_command *command,
+		       struct err *err);
+void iptables_tool_finish(struct iptables_tool *tool);
+
+/* For tests: other locks, and another patience. Strings are borrowed. */
+struct iptables_locks {
+	const char *file, *socket;
+	int64_t retry_ns, limit_ns; /* each lock is tried this often, for this long */
+};
+void iptables_tool_set_locks(struct iptables_tool *tool, const struct iptables_locks *locks);

@@ -1,0 +1,544 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernel/process.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/pidfd.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "kernel/clock.h"
+
+/*
+ * A process is four descriptors on the loop: the pidfd, and a pipe for each standard stream. The
+ * pidfd decides when it is over: once it is readable the program has written everything that it
+ * ever will, so both outputs are read until they would block, and the end is reported.
+ *
+ * posix_spawn() shares the address space with the child until exec, so that the start costs the
+ * same whatever the size of the daemon; and it reports a failing exec like any other error.
+ */
+
+#define PIPE_SIZE (1024 * 1024) /* the ceiling for unprivileged users; fewer turns of the loop */
+
+extern char **environ;
+
+/* What a stream left us, NUL-terminated when read. */
+struct capture {
+	char *data;
+	size_t used, capacity;
+};
+
+struct process {
+	struct process_spec spec;
+	struct text input;
+	pid_t pid;
+	int pidfd;
+	int in, out, errors;
+	struct event *on_exit, *on_in, *on_out, *on_errors, *on_timeout;
+	struct capture output, line, error_text;
+	size_t output_seen;
+	int error; /* why it was killed by us */
+};
+
+static void capture_add(struct capture *capture, const char *data, size_t n, size_t max)
+{
+	size_t room = max - MIN(max, capture->used);
+
+	n = MIN(n, room);
+	if (capture->used + n + 1 > capture->capacity) {
+		capture->capacity = MAX(2 * capture->capacity, capture->used + n + 1);
+		capture->data = xrealloc(capture->data, capture->capacity);
+	}
+	memcpy(capture->data + capture->used, data, n);
+	capture->used += n;
+	capture->data[capture->used] = '\0';
+}
+
+static const char *capture_text(const struct capture *capture)
+{
+	return capture->data ? capture->data : "";
+}
+
+static void event_drop(struct event **event)
+{
+	if (*event)
+		event_free(*event);
+	*event = NULL;
+}
+
+static void fd_drop(int *fd)
+{
+	util_close_fd(fd);
+	*fd = -1;
+}
+
+/* -- the end
+ * ------------------------------------------------------------------------------------------- */
+
+static void process_free(struct process *process)
+{
+	event_drop(&process->on_exit);
+	event_drop(&process->on_in);
+	event_drop(&process->on_out);
+	event_drop(&process->on_errors);
+	event_drop(&process->on_timeout);
+	fd_drop(&process->pidfd);
+	fd_drop(&process->in);
+	fd_drop(&process->out);
+	fd_drop(&process->errors);
+	text_done(&process->input);
+	free(process->output.data);
+	free(process->line.data);
+	free(process->error_text.data);
+	free(process);
+}
+
+static void process_kill(struct process *process, int error)
+{
+	if (process->error == 0)
+		process->error = error;
+	pidfd_send_signal(process->pidfd, SIGKILL, NULL, 0);
+}
+
+static void wait_for(struct process *process, struct process_result *result)
+{
+	siginfo_t info = {0};
+
+	while (waitid(P_PID, (id_t)process->pid, &info, WEXITED) < 0)
+		if (errno != EINTR)
+			break; /* somebody else took the status: reported as a kill */
+	if (info.si_code == CLD_EXITED) {
+		result->exit_code = info.si_status;
+	} else {
+		result->exit_code = -1;
+		result->signal = info.si_status > 0 ? info.si_status : SIGKILL;
+	}
+}
+
+/* -- output
+ * -------------------------------------------------------------------------------------------------
+ */
+
+static void line_end(struct process *process)
+{
+	process->spec.line(process->spec.arg, capture_text(&process->line), process->line.used);
+	process->line.used = 0;
+}
+
+static void take_lines(struct process *process, const char *data, size_t n)
+{
+	while (n > 0) {
+		const char *newline = memchr(data, '\n', n);
+		size_t part = newline ? (size_t)(newline - data) : n;
+
+		capture_add(&process->line, data, part, PROCESS_LINE_MAX);
+		if (!newline)
+			return;
+		line_end(process);
+		data += part + 1;
+		n -= part + 1;
+	}
+}
+
+static void take_output(struct process *process, const char *data, size_t n)
+{
+	process->output_seen += n;
+	if (process->output_seen > process->spec.output_max) {
+		process_kill(process, -EFBIG);
+		return;
+	}
+	if (process->spec.line)
+		take_lines(process, data, n);
+	else
+		capture_add(&process->output, data, n, process->spec.output_max);
+}
+
+static void take_errors(struct process *process, const char *data, size_t n)
+{
+	capture_add(&process->error_text, data, n, PROCESS_ERRORS_MAX);
+}
+
+/* Reads all that is there. */
+static void drain(struct process *process, int *fd, struct event **event,
+		  void (*use)(struct process *process, const char *data, size_t n))
+{
+	char data[64 * 1024];
+	ssize_t n;
+
+	while (*fd >= 0 && process->error == 0) {
+		n = read(*fd, data, sizeof(data));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			return;
+		if (n <= 0) {
+			event_drop(event);
+			fd_drop(fd);
+			return;
+		}
+		use(process, data, (size_t)n);
+	}
+}
+
+static void on_out(evutil_socket_t fd attr_unused, short what attr_unused, void *arg)
+{
+	struct process *process = arg;
+
+	drain(process, &process->out, &process->on_out, take_output);
+	if (process->error != 0)
+		event_drop(&process->on_out); /* killed: nothing more is read until it is gone */
+}
+
+static void on_errors(evutil_socket_t fd attr_unused, short what attr_unused, void *arg)
+{
+	struct process *process = arg;
+
+	drain(process, &process->errors, &process->on_errors, take_errors);
+	if (process->error != 0)
+		event_drop(&process->on_errors);
+}
+
+static void on_exit_event(evutil_socket_t fd attr_unused, short what attr_unused, void *arg)
+{
+	struct process *process = arg;
+	struct process_result result = {0};
+
+	drain(process, &process->out, &process->on_out, take_output);
+	drain(process, &process->errors, &process->on_errors, take_errors);
+	if (process->spec.line && process->line.used > 0)
+		line_end(process); /* a last line without newline */
+	wait_for(process, &result);
+	result.error = process->error;
+	result.output = capture_text(&process->output);
+	result.n_output = process->output.used;
+	result.errors = capture_text(&process->error_text);
+	process->spec.done(process->spec.arg, &result);
+	process_free(process);
+}
+
+static void on_timeout(evutil_socket_t fd attr_unused, short what attr_unused, void *arg)
+{
+	process_kill(arg, -ETIMEDOUT);
+}
+
+/* -- input
+ * ------------------------------------------------------------------------------------------------
+ */
+
+static void input_end(struct process *process)
+{
+	event_drop(&process->on_in);
+	fd_drop(&process->in);
+	text_done(&process->input);
+}
+
+static void on_in(evutil_socket_t fd attr_unused, short what attr_unused, void *arg)
+{
+	struct process *process = arg;
+	const char *data;
+	size_t n;
+	ssize_t written;
+
+	while ((data = text_head(&process->input, &n))) {
+		written = write(process->in, data, n);
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written < 0 && errno == EAGAIN)
+			return;
+		if (written < 0)
+			break; /* EPIPE: it reads no further; its exit status says why */
+		if (process->spec.sent)
+			process->spec.sent(process->spec.arg, data, (size_t)written);
+		text_consume(&process->input, (size_t)written);
+	}
+	input_end(process);
+}
+
+/* -- the start
+ * --------------------------------------------------------------------------------------------- */
+
+int process_find(const char *name, char **ret_path, struct err *err)
+{
+	const char *path = getenv("PATH");
+	const char *end;
+	struct stat st;
+
+	if (strchr(name, '/')) {
+		*ret_path = xstrdup(name);
+		return 0;
+	}
+	if (!path)
+		path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+	for (;; path = end + 1) {
+		cleanup_free char *candidate = NULL;
+
+		end = strchrnul(path, ':');
+		candidate = end == path ? xasprintf("./%s", name)
+					: xasprintf("%.*s/%s", (int)(end - path), path, name);
+		if (stat(candidate, &st) == 0 && S_ISREG(st.st_mode) &&
+		    access(candidate, X_OK) == 0) {
+			*ret_path = take(candidate);
+			return 0;
+		}
+		if (*end == '\0')
+			return err_set(err, -ENOENT, "program '%s' not found in PATH", name);
+	}
+}
+
+/* The environment with LC_ALL=C: an array for the caller to free, of borrowed strings. */
+static char **make_environment(void)
+{
+	static char locale[] = "LC_ALL=C";
+	size_t n = 0, used = 0;
+	char **result;
+
+	while (environ[n])
+		n++;
+	result = xcalloc(n + 2, sizeof(*result));
+	for (size_t i = 0; i < n; i++)
+		if (!has_prefix(environ[i], "LC_ALL="))
+			result[used++] = environ[i];
+	result[used] = locale;
+	return result;
+}
+
+static int spawn(const struct process_spec *spec, const int fds[3], pid_t *ret)
+{
+	cleanup_free char **environment = make_environment();
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attributes;
+	sigset_t none, all;
+	int r;
+
+	sigemptyset(&none);
+	sigfillset(&all);
+	posix_spawn_file_actions_init(&actions);
+	posix_spawnattr_init(&attributes);
+	for (int i = 0; i < 3; i++)
+		posix_spawn_file_actions_adddup2(&actions, fds[i], i);
+	posix_spawnattr_setsigmask(&attributes, &none);
+	posix_spawnattr_setsigdefault(&attributes, &all);
+	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+	r = posix_spawn(ret, spec->path, &actions, &attributes, (char *const *)spec->argv,
+			environment);
+	posix_spawn_file_actions_destroy(&actions);
+	posix_spawnattr_destroy(&attributes);
+	return -r;
+}
+
+/* A pipe of which our end (0: we read, 1: we write) does not block. */
+static int make_pipe(int ours, int *ret_ours, int *ret_theirs)
+{
+	int fds[2];
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return -errno;
+	fcntl(fds[0], F_SETPIPE_SZ, PIPE_SIZE); /* may be refused: then it is smaller */
+	if (fcntl(fds[ours], F_SETFL, O_NONBLOCK) < 0) {
+		int r = -errno;
+
+		close(fds[0]);
+		close(fds[1]);
+		return r;
+	}
+	*ret_ours = fds[ours];
+	*ret_theirs = fds[!ours];
+	return 0;
+}
+
+static int start_child(struct process *process)
+{
+	cleanup_fd int in = -1;
+	cleanup_fd int out = -1;
+	cleanup_fd int errors = -1;
+	int r = 0;
+
+	if (process->input.size > 0)
+		r = make_pipe(1, &process->in, &in);
+	else if ((in = open("/dev/null", O_RDONLY | O_CLOEXEC)) < 0)
+		r = -errno;
+	if (r >= 0)
+		r = make_pipe(0, &process->out, &out);
+	if (r >= 0)
+		r = make_pipe(0, &process->errors, &errors);
+	if (r >= 0)
+		r = spawn(&process->spec, (int[]){in, out, errors}, &process->pid);
+	if (r < 0)
+		return r;
+	process->pidfd = pidfd_open(process->pid, 0);
+	if (process->pidfd >= 0)
+		return 0;
+	r = -errno;
+	kill(process->pid, SIGKILL); /* out of descriptors: nobody would see its end */
+	waitpid(process->pid, NULL, 0);
+	return r;
+}
+
+static struct event *watch(struct event_base *loop, int fd, short what, event_callback_fn callback,
+			   struct process *process)
+{
+	struct event *event = event_new(loop, fd, what | EV_PERSIST, callback, process);
+
+	if (!event || event_add(event, NULL) < 0)
+		abort(); /* out of memory, as in util.c */
+	return event;
+}
+
+static void watch_all(struct process *process, struct event_base *loop)
+{
+	struct timeval timeout;
+
+	process->on_exit = watch(loop, process->pidfd, EV_READ, on_exit_event, process);
+	process->on_out = watch(loop, process->out, EV_READ, on_out, process);
+	process->on_errors = watch(loop, process->errors, EV_READ, on_errors, process);
+	if (process->in >= 0)
+		process->on_in = watch(loop, process->in, EV_WRITE, on_in, process);
+	if (process->spec.timeout_ns <= 0)
+		return;
+	clock_to_timeval(process->spec.timeout_ns, &timeout);
+	process->on_timeout = evtimer_new(loop, on_timeout, process);
+	if (!process->on_timeout || evtimer_add(process->on_timeout, &timeout) < 0)
+		abort(); /* out of memory, as in util.c */
+}
+
+int process_start(struct event_base *loop, const struct process_spec *spec, struct process **ret,
+		  struct err *err)
+{
+	struct process *process = xcalloc(1, sizeof(*process));
+	const char *name = spec->argv[0];
+	int r;
+
+	signal(SIGPIPE, SIG_IGN);
+	process->spec = *spec;
+	process->pidfd = process->in = process->out = process->errors = -1;
+	text_init(&process->input);
+	if (spec->input)
+		text_move(&process->input, spec->input);
+	r = start_child(process);
+	process->spec.argv = NULL; /* not kept */
+	process->spec.path = NULL;
+	process->spec.input = NULL;
+	if (r < 0) {
+		process_free(process);
+		return err_sys(err, r, "starting %s (%s)", name, spec->path);
+	}
+	watch_all(process, loop);
+	*ret = process;
+	return 0;
+}
+
+void process_cancel(struct process *process)
+{
+	if (!process)
+		return;
+	if (!process->spec.finish_alone) {
+		process_kill(process, -ECANCELED);
+		waitpid(process->pid, NULL, 0); /* killed: at once */
+	}
+	process_free(process);
+}
+
+/* -- waiting for it
+ * ------------------------------------------------------------------------------------ */
+
+struct blocking {
+	const struct process_spec *spec;
+	bool done;
+};
+
+static void blocking_line(void *arg, const char *line, size_t length)
+{
+	struct blocking *blocking = arg;
+
+	blocking->spec->line(blocking->spec->arg, line, length);
+}
+
+static void blocking_sent(void *arg, const char *data, size_t n)
+{
+	struct blocking *blocking = arg;
+
+	blocking->spec->sent(blocking->spec->arg, data, n);
+}
+
+static void blocking_done(void *arg, const struct process_result *result)
+{
+	struct blocking *blocking = arg;
+
+	blocking->done = true;
+	blocking->spec->done(blocking->spec->arg, result);
+}
+
+int process_run(const struct process_spec *spec, struct err *err)
+{
+	struct blocking blocking = {.spec = spec};
+	struct process_spec inner = *spec;
+	struct event_base *loop = event_base_new();
+	struct process *process;
+	int r;
+
+	if (!loop)
+		return err_set(err, -ENOMEM, "no event loop for %s", spec->argv[0]);
+	inner.line = spec->line ? blocking_line : NULL;
+	inner.sent = spec->sent ? blocking_sent : NULL;
+	inner.done = blocking_done;
+	inner.arg = &blocking;
+	r = process_start(loop, &inner, &process, err);
+	while (r >= 0 && !blocking.done)
+		event_base_loop(loop, EVLOOP_ONCE);
+	event_base_free(loop);
+	return r;
+}
+
+/* -- saying how it ended
+ * ------------------------------------------------------------------------------- */
+
+/* Many lines as one: "a; b; c", or "a: b" where a line ends in a colon. */
+static void one_line(const char *s, char *out, size_t size)
+{
+	size_t n = 0;
+
+	while (*s && n + 3 < size) {
+		if (*s != '\n') {
+			out[n++] = *s++;
+			continue;
+		}
+		s += strspn(s, "\n ");
+		while (n > 0 && out[n - 1] == ' ')
+			n--;
+		if (n == 0 || *s == '\0')
+			continue;
+		if (out[n - 1] != ':')
+			out[n++] = ';';
+		out[n++] = ' ';
+	}
+	out[n] = '\0';
+}
+
+int process_check(const char *what, const struct process_result *result, struct err *err)
+{
+	char said[768];
+	const char *before;
+
+	one_line(result->errors, said, sizeof(said));
+	before = said[0] ? ": " : "";
+	if (result->error == -ETIMEDOUT)
+		return err_set(err, -ETIMEDOUT, "%s took too long and was ended%s%s", what, before,
+			       said);
+	if (result->error == -EFBIG)
+		return err_set(err, -EFBIG, "%s wrote too much and was ended", what);
+	if (result->exit_code < 0)
+		return err_set(err, -EIO, "%s was ended by signal %d%s%s", what, result->signal,
+			       before, said);
+	if (result->exit_code > 0)
+		return err_set(err, result->exit_code == 4 ? -EAGAIN : -EIO,
+			       "%s failed with status %d%s%s", what, result->exit_code, before,
+			       said);
+	return 0;
+}

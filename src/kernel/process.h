@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Running a program without blocking the event loop.
+ *
+ * The program gets the daemon's environment with LC_ALL=C, default signals and an empty signal
+ * mask, and no file descriptor but the three standard ones. Its end is noticed through a pidfd.
+ * What it wrote until then is delivered; output of a grandchild that outlives it is not waited for.
+ *
+ * A program that is running when the daemon ends is not killed with it: one that reads a
+ * transaction from its input sees an early end of file and commits nothing of the table that it was
+ * reading, and one that has read everything finishes its work. Either leaves whole tables behind,
+ * and the first sync of the next daemon is a full one.
+ *
+ * From the first start on SIGPIPE is ignored in the calling process (not in the children).
+ */
+
+#include "base/err.h"
+#include "base/text.h"
+
+struct event_base;
+struct process;
+
+#define PROCESS_ERRORS_MAX (64 * 1024) /* of stderr; what is above is dropped */
+#define PROCESS_LINE_MAX \
+	(64 * 1024) /* of a line given to the line callback; the rest of it is dropped */
+
+struct process_result {
+	int error;     /* 0: it ended by itself; -ETIMEDOUT or -EFBIG (output_max): it was killed */
+	int exit_code; /* 0..255; -1: a signal ended it */
+	int signal;    /* which; 0: none */
+	const char *output; /* stdout, NUL-terminated; "" when a line callback took it */
+	size_t n_output;
+	const char *errors; /* stderr, NUL-terminated */
+};
+
+struct process_spec {
+	const char *path; /* of the program: see process_find() */
+	const char *const *
+		argv; /* NULL-terminated; argv[0] is its name in messages. Read only by the start */
+	struct text *input; /* moved away, also when starting fails; NULL: /dev/null */
+	size_t output_max;  /* ceiling of stdout: a program that writes more is killed */
+	int64_t timeout_ns; /* 0: none */
+	bool finish_alone;  /* process_cancel() lets it finish instead of killing it */
+
+	/* Optional: each line of stdout as it comes, NUL-terminated, without its newline. */
+	void (*line)(void *arg, const char *line, size_t length);
+	/* Optional: input that the pipe has taken, before its memory is released. */
+	void (*sent)(void *arg, const char *data, size_t n);
+	/* Once, from the loop, never from inside process_start(). The result is borrowed. */
+	void (*done)(void *arg, const struct process_result *result);
+	void *arg;
+};
+
+/* Looks a program up in PATH; a name with a slash is taken as it is. -ENOENT when there is none. */
+int process_find(const char *name, char **ret_path, struct err *err);
+
+/* *ret is good until done() has returned, or until it is cancelled. */
+int process_start(struct event_base *loop, const struct process_spec *spec, struct process **ret,
+		  struct err *err);
+void process_cancel(struct process *process); /* accepts NULL; done() is not called */
+
+/* The same on a loop of its own: returns when done() has been called. */
+int process_run(const struct process_spec *spec, struct err *err);
+
+/*
+ * 0 for a program that ended with exit status 0, else an error that says how it ended and what it
+ * wrote to stderr, in one line: -EAGAIN for exit status 4 (how iptables reports a lock or another
+ * resource), -ETIMEDOUT, -EFBIG, or -EIO.
+ */
+int process_check(const char *what, const struct process_result *result, struct err *err);

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Kernel settings under /proc/sys, named as kube-proxy's messages do, with slashes:
+ * "net/ipv4/conf/all/route_localnet". They are those of the process's network namespace.
+ */
+
+#include "base/err.h"
+
+int sysctl_read(const char *name, int64_t *ret, struct err *err);
+int sysctl_write(const char *name, int64_t value, struct err *err);
+/* Writes only when the value differs. 1 when it wrote, 0 when there was nothing to do. */
+int sysctl_ensure(const char *name, int64_t value, struct err *err);
+
+/* Does /proc/NAME exist? */
+bool sysctl_proc_exists(const char *name);
+/* Another folder in place of /proc, for tests; NULL: /proc again. Borrowed. */
+void sysctl_set_proc(const char *path);

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernel/xtables_lock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static int lock_file(const char *path, struct err *err)
+{
+	cleanup_fd int fd = open(path, O_RDONLY | O_CREAT | O_CLOEXEC, 0600);
+	int result = fd;
+
+	if (fd < 0)
+		return err_sys(err, -errno, "opening the iptables lock %s", path);
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return err_set(err, errno == EWOULDBLOCK ? -EAGAIN : -errno,
+			       "the iptables lock %s is held by another program", path);
+	fd = -1;
+	return result;
+}
+
+static int lock_socket(const char *name, struct err *err)
+{
+	cleanup_fd int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	size_t n = MIN(strlen(name), sizeof(address.sun_path) - 1);
+	int result = fd;
+
+	if (fd < 0)
+		return err_sys(err, -errno, "opening the iptables lock @%s", name);
+	memcpy(address.sun_path + 1, name, n);
+	if (bind(fd, (const struct sockaddr *)&address,
+		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n)) < 0)
+		return err_set(err, errno == EADDRINUSE ? -EAGAIN : -errno,
+			       "the iptables lock @%s is held by another program", name);
+	fd = -1;
+	return result;
+}
+
+int xtables_lock_try(struct xtables_lock *lock, const char *file, const char *socket_name,
+		     struct err *err)
+{
+	int fd;
+
+	if (lock->file < 0) {
+		fd = lock_file(file, err);
+		if (fd < 0)
+			return fd;
+		lock->file = fd;
+	}
+	if (lock->socket < 0) {
+		fd = lock_socket(socket_name, err);
+		if (fd < 0)
+			return fd;
+		lock->socket = fd;
+	}
+	return 0;
+}
+
+void xtables_lock_release(struct xtables_lock *lock)
+{
+	util_close_fd(&lock->socket);
+	util_close_fd(&lock->file);
+	lock->file = lock->socket = -1;
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "backends/backend.h"
+#include "backends/iptables/canary.h"
+#include "backends/iptables/cleanup.h"
+#include "backends/iptables/ruleset.h"
+#include "backends/iptables/sync.h"
+#include "base/log.h"
+#include "kernel/iptables_tool.h"
+#include "kernel/nfacct.h"
+#include "kernel/sysctl.h"
+
+/* The iptables backend: rules (ruleset.h), programs (iptables_tool.h), and the steps between them
+ * (sync.h). */
+
+#define SYSCTL_ROUTE_LOCALNET "net/ipv4/conf/all/route_localnet"
+#define SYSCTL_BE_LIBERAL     "net/netfilter/nf_conntrack_tcp_be_liberal"
+#define SYSCTL_DISABLE_IPV6   "net/ipv6/conf/all/disable_ipv6"
+
+struct backend {
+	struct event_base *loop;
+	const struct settings *settings;
+	const struct backend_events *events;
+	struct ruleset_host host;
+	struct iptables_tool *tool;
+	struct ruleset *ruleset;
+	struct sync *sync;
+	struct canary *canary; /* NULL: not watching */
+	bool synced;           /* well, at least once */
+	bool watch_wanted;
+	bool full_again; /* asked for while a sync was running, whose success must not forget it */
+};
+
+/* -- can this host do it?
+ * ------------------------------------------------------------------------------- */
+
+static bool has_ipv6(struct err *err)
+{
+	struct err ignored;
+	int64_t disabled;
+
+	if (!sysctl_proc_exists("net/if_inet6")) {
+		err_set(err, -EAFNOSUPPORT, "the kernel has no IPv6");
+		return false;
+	}
+	if (sysctl_read(SYSCTL_DISABLE_IPV6, &disabled, &ignored) >= 0 && disabled == 1) {
+		err_set(err, -EAFNOSUPPORT, "IPv6 is turned off (sysctl %s)", SYSCTL_DISABLE_IPV6);
+		return false;
+	}
+	return true;
+}
+
+static int usable(enum family family, struct err *err)
+{
+	static const struct iptables_command list = {
+		.op = IPTABLES_LIST,
+		.table = "nat",
+		.chain = "POSTROUTING",
+	};
+	struct iptables_tool *tool;
+	int r;
+
+	if (family == FAMILY_IPV6 && !has_ipv6(err))
+		return 0;
+	r = iptables_tool_open(NULL, family, &tool, err);
+	if (r < 0)
+		return 0;
+	r = iptables_tool_call(tool, &list, err);
+	iptables_tool_close(tool);
+	return r >= 0;
+}
+
+/* -- open and close
+ * ------------------------------------------------------------------------------------ */
+
+static void on_synced(void *arg, const struct backend_result *result);
+
+static int set_up_host(struct backend *backend, struct err *err)
+{
+	struct err ignored;
+	int64_t be_liberal;
+	int r = 0;
+
+	if (settings_localhost_node_ports(backend->settings))
+		r = sysctl_ensure(SYSCTL_ROUTE_LOCALNET, 1, err);
+	if (r < 0)
+		return err_wrap(err, r, "node ports on localhost");
+	if (r == 1)
+		log_debug(1, "Node ports on localhost: route_localnet is set");
+	if (sysctl_read(SYSCTL_BE_LIBERAL, &be_liberal, &ignored) >= 0)
+		backend->host.be_liberal = be_liberal != 0;
+	r = iptables_tool_open(backend->loop, backend->settings->family, &backend->tool, err);
+	if (r < 0)
+		return r;
+	backend->host.random_fully = iptables_tool_features(backend->tool)->random_fully;
+	return 0;
+}
+
+static void backend_close(struct backend *backend)
+{
+	if (!backend)
+		return;
+	canary_free(backend->canary);
+	sync_free(backend->sync);
+	iptables_tool_close(backend->tool);
+	ruleset_free(backend->ruleset);
+	free(backend);
+}
+
+static int backend_open(struct event_base *loop, const struct settings *settings,
+			const struct backend_events *events, struct backend **ret, struct err *err)
+{
+	struct backend *backend = xcalloc(1, sizeof(*backend));
+	int r;
+
+	backend->loop = loop;
+	backend->settings = settings;
+	backend->events = events;
+	r = set_up_host(backend, err);
+	if (r < 0) {
+		backend_close(backend);
+		return err_wrap(err, r, "iptables mode, %s", family_name(settings->family));
+	}
+	backend->ruleset = ruleset_new(settings, &backend->host);
+	backend->sync = sync_new(backend->tool, backend->ruleset, &backend->host, settings,
+				 nfacct_supported() == 1, on_synced, backend);
+	*ret = backend;
+	return 0;
+}
+
+/* -- syncing and watching
+ * ------------------------------------------------------------------------------- */
+
+static void need_full_sync(struct backend *backend)
+{
+	ruleset_need_full_sync(backend->ruleset);
+	backend->full_again = sync_running(backend->sync);
+}
+
+static void on_gone(void *arg)
+{
+	struct backend *backend = arg;
+
+	need_full_sync(backend);
+	backend->events->flushed(backend->events->arg);
+}
+
+static void start_watching(struct backend *backend)
+{
+	const struct canary_times times = {
+		.interval_ns = backend->settings->sync_period_ns,
+		.poll_ns = CANARY_POLL_NS,
+		.limit_ns = CANARY_LIMIT_NS,
+	};
+
+	if (!backend->canary && backend->watch_wanted && backend->synced)
+		backend->canary =
+			canary_new(backend->loop, backend->tool, &times, on_gone, backend);
+}
+
+static void watch(struct backend *backend)
+{
+	backend->watch_wanted = true;
+	start_watching(backend);
+}
+
+static void on_synced(void *arg, const struct backend_result *result)
+{
+	struct backend *backend = arg;
+
+	if (result->error == 0)
+		backend->synced = true;
+	if (backend->full_again)
+		need_full_sync(backend);
+	start_watching(backend);
+	backend->events->synced(backend->events->arg, result);
+}
+
+static void backend_sync(struct backend *backend, struct model *model)
+{
+	sync_start(backend->sync, model);
+}
+
+static bool syncing(const struct backend *backend)
+{
+	return sync_running(backend->sync);
+}
+
+const struct backend_ops backend_iptables = {
+	.name = "iptables",
+	.usable = usable,
+	.open = backend_open,
+	.close = backend_close,
+	.sync = backend_sync,
+	.syncing = syncing,
+	.need_full_sync = need_full_sync,
+	.watch = watch,
+	.cleanup = cleanup_family,
+};

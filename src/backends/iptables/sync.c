@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "backends/iptables/sync.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "backends/iptables/restore_writer.h"
+#include "base/arena.h"
+#include "base/log.h"
+#include "kernel/clock.h"
+#include "kernel/interfaces.h"
+#include "kernel/iptables_save.h"
+#include "kernel/nfacct.h"
+
+/* A step starts a job of the tool, or does its work at once and goes to the next. */
+enum sync_step {
+	SYNC_IDLE = 0,
+	SYNC_JUMPS,
+	SYNC_COUNTERS,
+	SYNC_CHAINS,
+	SYNC_ADDRESSES,
+	SYNC_RESTORE,
+	SYNC_STEP_COUNT,
+};
+
+/* What has to be done for one jump rule, in this order. */
+static const enum iptables_op jump_ops[] = {IPTABLES_NEW_CHAIN, IPTABLES_CHECK, IPTABLES_PREPEND};
+
+struct sync {
+	struct iptables_tool *tool;
+	struct ruleset *ruleset;
+	struct ruleset_host *host;
+	const struct settings *settings;
+	bool nfacct;
+	sync_done_fn *done;
+	void *arg;
+
+	/* of the sync that runs */
+	enum sync_step step;
+	struct iptables_job *job;
+	int64_t started_ns;
+	struct ruleset_begun begun;
+	struct model_changes changes;
+	struct ruleset_stats stats;
+	size_t jump;    /* index of the jump rule */
+	size_t jump_op; /* index in jump_ops */
+	struct arena *chain_names;
+	const char **chains; /* NULL: not known */
+	size_t n_chains, chains_capacity;
+	bool chains_known;
+	bool addresses_known;
+	struct addr *addresses;
+	size_t n_addresses;
+};
+
+static void go_on(struct sync *sync);
+
+/* -- begin and end
+ * ------------------------------------------------------------------------------------- */
+
+struct sync *sync_new(struct iptables_tool *tool, struct ruleset *ruleset,
+		      struct ruleset_host *host, const struct settings *settings, bool nfacct,
+		      sync_done_fn *done, void *arg)
+{
+	struct sync *sync = xcalloc(1, sizeof(*sync));
+
+	sync->tool = tool;
+	sync->ruleset = ruleset;
+	sync->host = host;
+	sync->settings = settings;
+	sync->nfacct = nfacct;
+	sync->done = done;
+	sync->arg = arg;
+	return sync;
+}
+
+/* Releases what belongs to one run. */
+static void reset(struct sync *sync)
+{
+	sync->step = SYNC_IDLE;
+	sync->job = NULL;
+	sync->chain_names = arena_free(sync->chain_names);
+	util_free_pointer(&sync->chains);
+	util_free_pointer(&sync->addresses);
+	model_changes_done(&sync->changes);
+	sync->changes = (struct model_changes){0};
+	sync->n_chains = sync->chains_capacity = sync->n_addresses = 0;
+	sync->chains_known = sync->addresses_known = false;
+	sync->jump = sync->jump_op = 0;
+	sync->stats = (struct ruleset_stats){0};
+}
+
+struct sync *sync_free(struct sync *sync)
+{
+	if (!sync)
+		return NULL;
+	if (sync->job)
+		iptables_tool_cancel(sync->tool, sync->job);
+	if (sync->step != SYNC_IDLE)
+		ruleset_end(sync->ruleset, false, clock_now_ns());
+	reset(sync);
+	free(sync);
+	return NULL;
+}
+
+static void finish(struct sync *sync, int error, const struct err *err)
+{
+	int64_t now = clock_now_ns();
+	struct backend_result result = {
+		.error = error,
+		.full = sync->begun.full,
+		.services = sync->changes.n_services,
+		.rules = sync->stats.rules_written[TABLE_FILTER] +
+			 sync->stats.rules_written[TABLE_NAT],
+		.duration_ns = now - sync->started_ns,
+	};
+
+	if (error < 0)
+		result.err = *err;
+	ruleset_end(sync->ruleset, error == 0, now);
+	reset(sync);
+	sync->done(sync->arg, &result);
+}
+
+static void next_step(struct sync *sync)
+{
+	sync->step++;
+	go_on(sync);
+}
+
+/* -- JUMPS
+ * --------------------------------------------------------------------------------------------- */
+
+static void start_jump(struct sync *sync);
+
+static void jump_done(void *arg, int r, struct err *err)
+{
+	struct sync *sync = arg;
+	struct rule rule;
+
+	sync->job = NULL;
+	if (r < 0) {
+		ruleset_jump(sync->jump, &rule);
+		r = err_wrap(err, r, "ensuring the jump from chain %s to %s in table %s",
+			     rule.chain, rule.target.chain, table_name(rule.table));
+		finish(sync, r, err);
+		return;
+	}
+	if (jump_ops[sync->jump_op] == IPTABLES_CHECK && r == 1)
+		sync->jump_op++; /* it is there */
+	if (++sync->jump_op >= ARRAY_SIZE(jump_ops)) {
+		sync->jump_op = 0;
+		sync->jump++;
+	}
+	if (sync->jump < RULESET_JUMPS)
+		start_jump(sync);
+	else
+		next_step(sync);
+}
+
+static void start_jump(struct sync *sync)
+{
+	cleanup_arena struct arena *arena = arena_new(1024);
+	struct iptables_command command = {.op = jump_ops[sync->jump_op]};
+	struct rule rule;
+	size_t unused;
+
+	ruleset_jump(sync->jump, &rule);
+	command.table = table_name(rule.table);
+	if (command.op == IPTABLES_NEW_CHAIN) {
+		command.chain = rule.target.chain;
+	} else {
+		command.chain = rule.chain;
+		command.words = (const char *const *)restore_rule_argv(&rule, arena, &unused);
+	}
+	sync->job = iptables_tool_start(sync->tool, &command, jump_done, sync);
+}
+
+/* -- COUNTERS
+ * ------------------------------------------------------------------------------------------ */
+
+static void ensure_counter(const char *name, bool *usable)
+{
+	struct err err;
+	int r = nfacct_ensure(name, &err);
+
+	*usable = r >= 0;
+	if (r < 0)
+		log_warning("Could not create an nfacct counter, its rule goes without",
+			    KV("name", LOG_STR(name)), KV("err", LOG_STR(err.text)));
+}
+
+static void ensure_counters(struct sync *sync)
+{
+	if (sync->nfacct) {
+		ensure_counter(NFACCT_INVALID, &sync->host->nfacct_invalid);
+		ensure_counter(NFACCT_LOCALHOST, &sync->host->nfacct_localhost);
+	}
+	next_step(sync);
+}
+
+/* -- CHAINS
+ * -------------------------------------------------------------------------------------------- */
+
+static void take_line(void *arg, const char *line, size_t length attr_unused)
+{
+	struct sync *sync = arg;
+	size_t n = iptables_save_chain(line);
+
+	if (n == 0)
+		return;
+	array_grow(&sync->chains, &sync->chains_capacity, sync->n_chains, sizeof(*sync->chains));
+	sync->chains[sync->n_chains++] = arena_printf(sync->chain_names, "%.*s", (int)n, line + 1);
+}
+
+static void chains_done(void *arg, int r, struct err *err)
+{
+	struct sync *sync = arg;
+
+	sync->job = NULL;
+	sync->chains_known = r >= 0;
+	if (r < 0)
+		log_warning("Could not list the nat chains, stale ones are kept for now",
+			    KV("family", LOG_STR(family_name(sync->settings->family))),
+			    KV("err", LOG_STR(err->text)));
+	next_step(sync);
+}
+
+static void start_chains(struct sync *sync)
+{
+	sync->chain_names = arena_new(4096);
+	sync->job =
+		iptables_tool_save(sync->tool, table_name(TABLE_NAT), take_line, chains_done, sync);
+}
+
+/* -- ADDRESSES
+ * ----------------------------------------------------------------------------------------- */
+
+static void read_addresses(struct sync *sync)
+{
+	struct err err;
+	int r = interfaces_addresses(sync->settings->family, &sync->addresses, &sync->n_addresses,
+				     &err);
+
+	sync->addresses_known = r >= 0;
+	if (r < 0)
+		log_warning("Node ports are not answered until the node's addresses can be read",
+			    KV("family", LOG_STR(family_name(sync->settings->family))),
+			    KV("err", LOG_STR(err.text)));
+	next_step(sync);
+}
+
+/* -- RESTORE
+ * ------------------------------------------------------------------------------------------- */
+
+static void restore_done(void *arg, int r, struct err *err)
+{
+	struct sync *sync = arg;
+
+	sync->job = NULL;
+	if (r < 0)
+		r = err_wrap(err, r, "writing the %s rules", family_name(sync->settings->family));
+	finish(sync, MIN(r, 0), err);
+}
+
+static void start_restore(struct sync *sync)
+{
+	static const char *const none[] = {NULL};
+	const struct ruleset_input input = {
+		.now_ns = clock_now_ns(),
+		.nat_chains = !sync->chains_known ? NULL
+			      : sync->chains      ? sync->chains
+						  : none,
+		.n_nat_chains = sync->n_chains,
+		.addresses_known = sync->addresses_known,
+		.addresses = sync->addresses,
+		.n_addresses = sync->n_addresses,
+	};
+	cleanup_text struct text text = {0};
+	struct restore_writer writer;
+
+	restore_writer_init(&writer);
+	ruleset_write(sync->ruleset, &input, &writer.txn, &sync->stats);
+	restore_writer_finish(&writer, &text);
+	restore_writer_done(&writer);
+	sync->job = iptables_tool_restore(sync->tool, NULL, &text, restore_done, sync);
+}
+
+/* -- the steps
+ * ----------------------------------------------------------------------------------------- */
+
+static bool always(const struct sync *sync attr_unused)
+{
+	return true;
+}
+
+static bool is_full(const struct sync *sync)
+{
+	return sync->begun.full;
+}
+
+static bool wants_chains(const struct sync *sync)
+{
+	return sync->begun.wants_nat_chains;
+}
+
+static bool wants_addresses(const struct sync *sync)
+{
+	return sync->begun.wants_addresses;
+}
+
+static const struct {
+	bool (*wanted)(const struct sync *sync);
+	void (*start)(struct sync *sync);
+} steps[] = {
+	[SYNC_IDLE] = {NULL, NULL},
+	[SYNC_JUMPS] = {is_full, start_jump},
+	[SYNC_COUNTERS] = {is_full, ensure_counters},
+	[SYNC_CHAINS] = {wants_chains, start_chains},
+	[SYNC_ADDRESSES] = {wants_addresses, read_addresses},
+	[SYNC_RESTORE] = {always, start_restore},
+};
+_Static_assert(ARRAY_SIZE(steps) == SYNC_STEP_COUNT, "a step without its functions");
+
+static void go_on(struct sync *sync)
+{
+	while (!steps[sync->step].wanted(sync))
+		sync->step++;
+	steps[sync->step].start(sync);
+}
+
+void sync_start(struct sync *sync, struct model *model)
+{
+	assert(sync->step == SYNC_IDLE);
+	sync->started_ns = clock_now_ns();
+	ruleset_begin(sync->ruleset, model, sync->started_ns, &sync->changes, &sync->begun);
+	sync->step = SYNC_JUMPS;
+	go_on(sync);
+}
+
+bool sync_running(const struct sync *sync)
+{
+	return sync->step != SYNC_IDLE;
+}

@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * The endpoints of one service port in one family: all slices merged, duplicates resolved, sorted by
- * their printed text ("10.1.1.11:80" comes before "10.1.1.1:80"). Immutable, shared by reference.
+ * The endpoints of one service port in one family: all slices merged, duplicates resolved, sorted
+ * by their printed text ("10.1.1.11:80" comes before "10.1.1.1:80"). Immutable, shared by
+ * reference.
  */
 
 #include "model/slice.h"
@@ -28,8 +29,9 @@ struct endpoints *endpoints_ref(struct endpoints *endpoints);
 struct endpoints *endpoints_unref(struct endpoints *endpoints); /* accepts NULL, returns NULL */
 
 /*
- * Merges the slices (all of one service and family) into one list for each port name and protocol. The
- * array and one reference to each list are the caller's; node_name decides what is local.
+ * Merges the slices (all of one service and family) into one list for each port name and protocol
+ * that has endpoints. The array and one reference to each list are the caller's, the lists keep
+ * nothing of the slices. node_name decides what is local. The order of the slices does not matter.
  */
-struct endpoints **endpoints_merge(struct slice *const *slices, size_t n_slices, const char *node_name,
-				   size_t *ret_n);
+struct endpoints **endpoints_merge(struct slice *const *slices, size_t n_slices,
+				   const char *node_name, size_t *ret_n);

@@ -5,8 +5,8 @@
  * What the cluster wants of this node, and what changed in it since each family last looked.
  *
  * The model always holds the newest state. For each family it remembers which services differ from
- * what that family last took: a Service that changed and changed back is not among them, nor is one that was
- * added and deleted again. No sockets, no clock.
+ * what that family last took: a Service that changed and changed back is not among them, nor is one
+ * that was added and deleted again. No sockets, no clock.
  *
  * Sources write (model_set_*, model_remove_*), the sync step takes changes, everyone else reads.
  */
@@ -27,40 +27,47 @@ const char *model_node_name(const struct model *model);
  */
 unsigned int model_set_service(struct model *model, struct service *service);
 unsigned int model_remove_service(struct model *model, const char *key);
+/*
+ * A slice that names another Service, or has another family, than before under the same key leaves
+ * the old one, which then has changes too. (kube-proxy keeps it with both.)
+ */
 unsigned int model_set_slice(struct model *model, struct slice *slice);
 unsigned int model_remove_slice(struct model *model, const char *key); /* unknown: no change */
 
-/* NULL: the Node is gone, the last known facts stay. True when the zone changed: a full sync is due. */
+/* NULL: the Node is gone, the last known facts stay. True: the zone changed, a full sync is due. */
 bool model_set_node(struct model *model, struct node *node);
 const struct node *model_node(const struct model *model); /* NULL: never seen */
-const char *model_zone(const struct model *model);	  /* "" when unknown */
+const char *model_zone(const struct model *model);        /* "" when unknown */
 
 /* Reading. Pointers are borrowed and good until the next change. */
 struct service *model_service(const struct model *model, const char *key); /* NULL: none */
 struct service *model_next_service(const struct model *model, size_t *at); /* as map_next */
 /*
- * The merged list of one service port, as of the last model_take_changes() of that family; NULL when
- * there is none.
+ * The merged list of one service port, as of the last model_take_changes() of that family; NULL
+ * when there is none.
  */
 struct endpoints *model_endpoints(const struct model *model, enum family family, const char *key,
 				  const char *port_name, enum protocol protocol);
 /* Entries in the lists of all service ports that a known Service has, ready or not. */
 size_t model_count_endpoints(const struct model *model, enum family family);
 
+struct model_trigger {
+	char *service; /* key */
+	int64_t time_ns;
+};
+
 /* What one family has to look at again. */
 struct model_changes {
-	char **services; /* keys, sorted; Services that are gone, or that were never there, included */
+	char **services; /* keys, sorted; also of Services that are gone or never were there */
 	size_t n_services;
-	bool udp_endpoints_changed; /* conntrack clean-up is due */
-	struct model_trigger {
-		char *service; /* key */
-		int64_t time_ns;
-	} *triggers; /* trigger times of the slices that changed */
+	bool udp_endpoints_changed;     /* of a UDP port, old or new: conntrack clean-up is due */
+	struct model_trigger *triggers; /* of slices that changed: by service, then as they came */
 	size_t n_triggers;
 };
 
 bool model_has_changes(const struct model *model, enum family family);
-size_t model_pending_services(const struct model *model, enum family family); /* Service objects changed */
+/* Service objects that differ from what was taken; changes of slices, each counted, since then. */
+size_t model_pending_services(const struct model *model, enum family family);
 size_t model_pending_slices(const struct model *model, enum family family);
 /* Hands over what is pending and starts afresh; rebuilds the endpoint lists concerned. */
 void model_take_changes(struct model *model, enum family family, struct model_changes *ret);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* This machine's Node object as far as a proxy cares: plain data, immutable, shared by reference. */
+/* This machine's Node as far as a proxy cares: plain data, immutable, shared by reference. */
 
 #include "base/addr.h"
 #include "base/arena.h"
@@ -10,12 +10,12 @@ struct node {
 	unsigned int refs;
 	struct arena *arena;
 	const char *name;
-	const char *zone; /* label topology.kubernetes.io/zone; "" when absent */
+	const char *zone;       /* label topology.kubernetes.io/zone; "" when absent */
 	struct addr *addresses; /* all InternalIP in order, then all ExternalIP */
 	size_t n_addresses;
 	struct prefix *pod_cidrs;
 	size_t n_pod_cidrs;
-	bool being_deleted; /* deletionTimestamp is set */
+	bool being_deleted;    /* deletionTimestamp is set */
 	bool autoscaler_taint; /* ToBeDeletedByClusterAutoscaler */
 };
 

@@ -4,9 +4,9 @@
 /*
  * A Service as far as a proxy cares: plain data, immutable once built, shared by reference.
  *
- * Sources build it with service_new(), fill it from their input, and hand it to the model. Everything
- * derived from the object that does not depend on this node is derived then (policies, ranges, ports), so
- * that two services compare equal exactly when they ask for the same rules.
+ * Sources build it with service_new(), fill it from their input, and hand it to the model.
+ * Everything derived from the object that does not depend on this node is derived then (policies,
+ * ranges, ports), so that two services compare equal exactly when they ask for the same rules.
  */
 
 #include "base/addr.h"
@@ -19,7 +19,7 @@ enum protocol {
 	PROTOCOL_COUNT,
 };
 
-const char *protocol_name(enum protocol protocol);		/* "tcp" */
+const char *protocol_name(enum protocol protocol);        /* "tcp" */
 int protocol_parse(const char *name, enum protocol *ret); /* "TCP"; -EINVAL for others */
 
 struct service_port {
@@ -51,17 +51,23 @@ struct service {
 	struct service_port *ports;
 	size_t n_ports;
 
-	uint32_t sticky_seconds; /* 0: no affinity */
+	uint32_t sticky_seconds;         /* 0: no affinity */
 	uint16_t health_check_node_port; /* only for LoadBalancer with policy Local, else 0 */
-	bool external_local;		 /* externalTrafficPolicy Local, where it applies */
-	bool internal_local;		 /* internalTrafficPolicy Local */
+	bool external_local;             /* externalTrafficPolicy Local, where it applies */
+	bool internal_local;             /* internalTrafficPolicy Local */
 };
 
 /* A service with its three names set; the caller owns the only reference. */
 struct service *service_new(const char *ns, const char *name);
 struct service *service_ref(struct service *service);
 struct service *service_unref(struct service *service); /* accepts NULL, returns NULL */
-/* Do both ask for the same, as one family sees them? Either may be NULL: no such service. */
+/* The port of that name and protocol, which are its identity; NULL when there is none. */
+const struct service_port *service_find_port(const struct service *service, const char *name,
+					     enum protocol protocol);
+/*
+ * Do both ask for the same, as one family sees them? Either may be NULL: no such service. The order
+ * of ports does not count, that of addresses and ranges does.
+ */
 bool service_equal(const struct service *a, const struct service *b, enum family family);
-/* Is there anything for a proxy of this family to do? NULL: no. */
+/* Is there anything for a proxy of this family to do: a cluster IP and a port? NULL: no. */
 bool service_in_family(const struct service *service, enum family family);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* An EndpointSlice as far as a proxy cares: plain data, immutable once built, shared by reference. */
+/*
+ * An EndpointSlice as far as a proxy cares: plain data, immutable once built, shared by reference.
+ * An endpoint whose address is not of the slice's family is harmless: it is never used.
+ */
 
 #include "model/service.h"
 
@@ -21,9 +24,9 @@ struct endpoint_hints {
 };
 
 struct slice_endpoint {
-	struct addr addr; /* addresses[0] */
-	uint8_t flags;	  /* enum endpoint_flag without LOCAL */
-	const char *node; /* nodeName, NULL when not given */
+	struct addr addr;                   /* addresses[0] */
+	uint8_t flags;                      /* enum endpoint_flag without LOCAL */
+	const char *node;                   /* nodeName, NULL when not given */
 	const struct endpoint_hints *hints; /* NULL: none at all */
 };
 
@@ -37,13 +40,13 @@ struct slice {
 	unsigned int refs;
 	struct arena *arena;
 
-	const char *key;	 /* "namespace/name" of the slice */
+	const char *key;         /* "namespace/name" of the slice */
 	const char *service_key; /* "namespace/name" of its Service */
 	enum family family;
 
 	struct slice_port *ports;
 	size_t n_ports;
-	struct slice_endpoint *endpoints; /* those with an address */
+	struct slice_endpoint *endpoints; /* those with an address, of this family */
 	size_t n_endpoints;
 
 	int64_t trigger_time_ns; /* last-change-trigger-time since the epoch; 0: none given */

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/endpoints.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+/*
+ * Slices are taken in the order of their keys, so that the outcome does not depend on when they
+ * came. Of several entries with the same address and port the last that is not terminating wins: a
+ * pod's address may be in use again while the pod that had it is still going, or stand in two
+ * slices while it moves. If all are terminating the first one stays.
+ */
+
+/* An entry before duplicates are resolved. */
+struct candidate {
+	struct endpoint endpoint;
+	size_t rank; /* order of arrival */
+	char text[ADDR_PORT_TEXT_MAX];
+};
+
+struct candidates {
+	struct candidate *v;
+	size_t n, capacity;
+};
+
+struct endpoints *endpoints_ref(struct endpoints *endpoints)
+{
+	endpoints->refs++;
+	return endpoints;
+}
+
+struct endpoints *endpoints_unref(struct endpoints *endpoints)
+{
+	if (!endpoints)
+		return NULL;
+	assert(endpoints->refs > 0);
+	if (--endpoints->refs == 0)
+		arena_free(endpoints->arena);
+	return NULL;
+}
+
+static void add_candidates(struct candidates *candidates, const struct slice *slice, uint16_t port,
+			   const char *node_name)
+{
+	for (size_t i = 0; i < slice->n_endpoints; i++) {
+		const struct slice_endpoint *from = &slice->endpoints[i];
+		struct candidate *to;
+
+		if (from->addr.family != slice->family)
+			continue;
+		array_grow(&candidates->v, &candidates->capacity, candidates->n, sizeof(*to));
+		to = &candidates->v[candidates->n];
+		to->endpoint = (struct endpoint){
+			.addr = from->addr,
+			.flags = from->flags & (uint8_t)~ENDPOINT_LOCAL,
+			.port = port,
+			.hints = from->hints,
+		};
+		if (from->node && node_name[0] && streq(from->node, node_name))
+			to->endpoint.flags |= ENDPOINT_LOCAL;
+		to->rank = candidates->n++;
+		addr_port_print(&from->addr, port, to->text);
+	}
+}
+
+static int compare_candidates(const void *a, const void *b)
+{
+	const struct candidate *x = a, *y = b;
+	int order = strcmp(x->text, y->text);
+
+	return order ? order : x->rank < y->rank ? -1 : x->rank > y->rank;
+}
+
+/* Sorts, and leaves one entry for each address and port. */
+static void resolve(struct candidates *candidates)
+{
+	size_t kept = 0;
+
+	if (candidates->n == 0)
+		return;
+	qsort(candidates->v, candidates->n, sizeof(*candidates->v), compare_candidates);
+	for (size_t i = 1; i < candidates->n; i++) {
+		const struct candidate *next = &candidates->v[i];
+
+		if (!streq(next->text, candidates->v[kept].text))
+			candidates->v[++kept] = *next;
+		else if (!(next->endpoint.flags & ENDPOINT_TERMINATING))
+			candidates->v[kept] = *next;
+	}
+	candidates->n = kept + 1;
+}
+
+static bool names_equal(const char *const *a, size_t n_a, const char *const *b, size_t n_b)
+{
+	if (n_a != n_b)
+		return false;
+	for (size_t i = 0; i < n_a; i++)
+		if (!streq(a[i], b[i]))
+			return false;
+	return true;
+}
+
+static bool hints_equal(const struct endpoint_hints *a, const struct endpoint_hints *b)
+{
+	return names_equal(a->zones, a->n_zones, b->zones, b->n_zones) &&
+	       names_equal(a->nodes, a->n_nodes, b->nodes, b->n_nodes);
+}
+
+/* Zones are few, so most hints are found among the last few that were seen: one copy serves all. */
+struct hint_cache {
+	const struct endpoint_hints *recent[8];
+	size_t next;
+};
+
+static const struct endpoint_hints *find_hints(const struct hint_cache *cache,
+					       const struct endpoint_hints *hints)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(cache->recent); i++)
+		if (cache->recent[i] && hints_equal(cache->recent[i], hints))
+			return cache->recent[i];
+	return NULL;
+}
+
+static void remember_hints(struct hint_cache *cache, const struct endpoint_hints *hints)
+{
+	cache->recent[cache->next++ % ARRAY_SIZE(cache->recent)] = hints;
+}
+
+static bool no_hints(const struct endpoint_hints *hints)
+{
+	return !hints || hints->n_zones + hints->n_nodes == 0;
+}
+
+static size_t names_size(const char *const *names, size_t n)
+{
+	size_t size = n * sizeof(*names);
+
+	for (size_t i = 0; i < n; i++)
+		size += strlen(names[i]) + 1;
+	return size;
+}
+
+/* What the copies of all hints will take, so that a list is one allocation. */
+static size_t hints_size(const struct candidates *from)
+{
+	struct hint_cache cache = {0};
+	size_t size = 0;
+
+	for (size_t i = 0; i < from->n; i++) {
+		const struct endpoint_hints *hints = from->v[i].endpoint.hints;
+
+		if (no_hints(hints) || find_hints(&cache, hints))
+			continue;
+		remember_hints(&cache, hints);
+		size += sizeof(*hints) + names_size(hints->zones, hints->n_zones) +
+			names_size(hints->nodes, hints->n_nodes) + 2 * sizeof(void *);
+	}
+	return size;
+}
+
+static const char *const *copy_names(struct arena *arena, const char *const *names, size_t n)
+{
+	const char **copy = arena_array(arena, n, sizeof(*copy));
+
+	for (size_t i = 0; i < n; i++)
+		copy[i] = arena_strdup(arena, names[i]);
+	return copy;
+}
+
+static const struct endpoint_hints *copy_hints(struct arena *arena, struct hint_cache *cache,
+					       const struct endpoint_hints *hints)
+{
+	const struct endpoint_hints *found;
+	struct endpoint_hints *copy;
+
+	if (no_hints(hints))
+		return NULL;
+	found = find_hints(cache, hints);
+	if (found)
+		return found;
+	copy = arena_alloc(arena, sizeof(*copy));
+	copy->zones = copy_names(arena, hints->zones, hints->n_zones);
+	copy->n_zones = hints->n_zones;
+	copy->nodes = copy_names(arena, hints->nodes, hints->n_nodes);
+	copy->n_nodes = hints->n_nodes;
+	remember_hints(cache, copy);
+	return copy;
+}
+
+static struct endpoints *make_list(const struct slice_port *port, const struct candidates *from)
+{
+	size_t entries = from->n * sizeof(struct endpoint);
+	size_t name = strlen(port->name) + 1;
+	struct arena *arena =
+		arena_new(sizeof(struct endpoints) + entries + name + hints_size(from));
+	struct endpoints *list = arena_alloc(arena, sizeof(*list));
+	struct hint_cache cache = {0};
+
+	list->refs = 1;
+	list->arena = arena;
+	list->protocol = port->protocol;
+	list->n = from->n;
+	list->v = arena_array(arena, from->n, sizeof(*list->v));
+	list->port_name = arena_strdup(arena, port->name);
+	for (size_t i = 0; i < from->n; i++) {
+		list->v[i] = from->v[i].endpoint;
+		list->v[i].hints = copy_hints(arena, &cache, list->v[i].hints);
+	}
+	return list;
+}
+
+static bool same_port(const struct slice_port *a, const struct slice_port *b)
+{
+	return a->protocol == b->protocol && streq(a->name, b->name);
+}
+
+/* NULL when the slices have no endpoint for the port. */
+static struct endpoints *merge_port(struct slice *const *slices, size_t n_slices,
+				    const struct slice_port *port, const char *node_name)
+{
+	struct candidates candidates = {0};
+	struct endpoints *list = NULL;
+
+	for (size_t i = 0; i < n_slices; i++)
+		for (size_t j = 0; j < slices[i]->n_ports; j++)
+			if (same_port(&slices[i]->ports[j], port))
+				add_candidates(&candidates, slices[i], slices[i]->ports[j].port,
+					       node_name);
+	resolve(&candidates);
+	if (candidates.n > 0)
+		list = make_list(port, &candidates);
+	free(candidates.v);
+	return list;
+}
+
+static int compare_slices(const void *a, const void *b)
+{
+	const struct slice *const *x = a, *const *y = b;
+
+	return strcmp((*x)->key, (*y)->key);
+}
+
+/* Is this the first place at which the port's name and protocol stand? */
+static bool first_of_port(struct slice *const *slices, size_t slice, size_t port)
+{
+	for (size_t i = 0; i <= slice; i++) {
+		size_t end = i == slice ? port : slices[i]->n_ports;
+
+		for (size_t j = 0; j < end; j++)
+			if (same_port(&slices[i]->ports[j], &slices[slice]->ports[port]))
+				return false;
+	}
+	return true;
+}
+
+struct endpoints **endpoints_merge(struct slice *const *slices, size_t n_slices,
+				   const char *node_name, size_t *ret_n)
+{
+	cleanup_free struct slice **sorted = xcalloc(n_slices, sizeof(*sorted));
+	struct endpoints **lists = NULL;
+	size_t n = 0, ports = 0;
+
+	for (size_t i = 0; i < n_slices; i++) {
+		sorted[i] = slices[i];
+		ports += slices[i]->n_ports;
+	}
+	qsort(sorted, n_slices, sizeof(*sorted), compare_slices);
+	lists = xcalloc(ports, sizeof(*lists));
+	for (size_t i = 0; i < n_slices; i++) {
+		for (size_t j = 0; j < sorted[i]->n_ports; j++) {
+			if (!first_of_port(sorted, i, j))
+				continue;
+			lists[n] = merge_port(sorted, n_slices, &sorted[i]->ports[j], node_name);
+			if (lists[n])
+				n++;
+		}
+	}
+	*ret_n = n;
+	return xrealloc(lists, n * sizeof(*lists));
+}

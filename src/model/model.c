@@ -1,0 +1,562 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/model.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/map.h"
+#include "model/packed.h"
+
+/*
+ * A record holds all that is known under one Service key: the Service, and for each family the
+ * slices that name it and the lists merged from them. It exists as long as any of these does, or a
+ * change is pending, because slices may come before their Service and stay behind it.
+ *
+ * Service and slices are the newest; lists are as of the last model_take_changes(). A `pending`
+ * hangs on a record while its family has something to look at: it keeps the Service that the family
+ * last took, to see whether a change was taken back. Slices are not compared with what was taken:
+ * one that changes and changes back costs one look at its service, where keeping the old ones would
+ * cost memory.
+ *
+ * Every call costs as much as the service concerned is large, whatever the cluster; the number of
+ * endpoints in use is kept up to date for the same reason.
+ */
+
+struct pending {
+	struct record *record;
+	size_t at;             /* in tracker.pending */
+	struct service *taken; /* last taken, or NULL; only with service_changed */
+	bool service_changed;
+	bool slices_changed;
+	int64_t *triggers;
+	size_t n_triggers, triggers_capacity;
+};
+
+struct share {
+	struct packed *slices; /* a chain */
+	struct endpoints **lists;
+	struct pending *pending; /* NULL: nothing */
+	uint32_t n_lists;
+};
+
+struct record {
+	struct service *service; /* NULL: none known */
+	struct share share[FAMILY_COUNT];
+	char key[];
+};
+
+struct tracker {
+	struct pending **pending;
+	size_t n_pending, capacity;
+	size_t services, slices; /* changes of each kind, for model_pending_*() */
+	size_t endpoints;        /* for model_count_endpoints() */
+};
+
+struct model {
+	char *node_name;
+	int64_t start_time_ns;
+	struct node *node;
+	struct map records; /* by Service key */
+	struct map slices;  /* struct packed by slice key */
+	struct tracker tracker[FAMILY_COUNT];
+};
+
+struct model *model_new(const char *node_name, int64_t start_time_ns)
+{
+	struct model *model = xcalloc(1, sizeof(*model));
+
+	model->node_name = xstrdup(node_name);
+	model->start_time_ns = start_time_ns;
+	return model;
+}
+
+static void free_lists(struct share *share)
+{
+	for (size_t i = 0; i < share->n_lists; i++)
+		endpoints_unref(share->lists[i]);
+	free(share->lists);
+	share->lists = NULL;
+	share->n_lists = 0;
+}
+
+static void free_pending(struct pending *pending)
+{
+	if (!pending)
+		return;
+	service_unref(pending->taken);
+	free(pending->triggers);
+	free(pending);
+}
+
+static void free_record(struct record *record)
+{
+	service_unref(record->service);
+	for (size_t i = 0; i < FAMILY_COUNT; i++) {
+		struct packed *packed, *next;
+
+		for (packed = record->share[i].slices; packed; packed = next) {
+			next = packed->next;
+			free(packed);
+		}
+		free_lists(&record->share[i]);
+		free_pending(record->share[i].pending);
+	}
+	free(record);
+}
+
+struct model *model_free(struct model *model)
+{
+	struct record *record;
+	size_t at = 0;
+
+	if (!model)
+		return NULL;
+	while ((record = map_next(&model->records, &at)))
+		free_record(record);
+	map_done(&model->records);
+	map_done(&model->slices);
+	for (size_t i = 0; i < FAMILY_COUNT; i++)
+		free(model->tracker[i].pending);
+	node_unref(model->node);
+	free(model->node_name);
+	free(model);
+	return NULL;
+}
+
+const char *model_node_name(const struct model *model)
+{
+	return model->node_name;
+}
+
+static struct record *need_record(struct model *model, const char *key)
+{
+	struct record *record = map_get(&model->records, key);
+
+	if (!record) {
+		size_t n = strlen(key) + 1;
+
+		record = xcalloc(1, sizeof(*record) + n);
+		memcpy(record->key, key, n);
+		map_set(&model->records, record->key, record);
+	}
+	return record;
+}
+
+/* Forgets a record that holds nothing any more. */
+static void drop_record_if_empty(struct model *model, struct record *record)
+{
+	if (record->service)
+		return;
+	for (size_t i = 0; i < FAMILY_COUNT; i++) {
+		const struct share *share = &record->share[i];
+
+		if (share->slices || share->n_lists || share->pending)
+			return;
+	}
+	map_remove(&model->records, record->key);
+	free_record(record);
+}
+
+/* Entries of the lists that stand for a port of the Service. */
+static size_t count_endpoints(const struct record *record, enum family family)
+{
+	const struct share *share = &record->share[family];
+	size_t n = 0;
+
+	if (!service_in_family(record->service, family))
+		return 0;
+	for (size_t i = 0; i < share->n_lists; i++) {
+		const struct endpoints *list = share->lists[i];
+
+		if (service_find_port(record->service, list->port_name, list->protocol))
+			n += list->n;
+	}
+	return n;
+}
+
+static struct pending *need_pending(struct model *model, struct record *record, enum family family)
+{
+	struct tracker *tracker = &model->tracker[family];
+	struct pending *pending = record->share[family].pending;
+
+	if (pending)
+		return pending;
+	pending = xcalloc(1, sizeof(*pending));
+	pending->record = record;
+	pending->at = tracker->n_pending;
+	array_grow(&tracker->pending, &tracker->capacity, tracker->n_pending,
+		   sizeof(struct pending *));
+	tracker->pending[tracker->n_pending++] = pending;
+	record->share[family].pending = pending;
+	return pending;
+}
+
+static void drop_pending_if_empty(struct model *model, struct record *record, enum family family)
+{
+	struct tracker *tracker = &model->tracker[family];
+	struct pending *pending = record->share[family].pending;
+	struct pending *last;
+
+	if (!pending || pending->service_changed || pending->slices_changed)
+		return;
+	last = tracker->pending[--tracker->n_pending];
+	tracker->pending[pending->at] = last;
+	last->at = pending->at;
+	record->share[family].pending = NULL;
+	free_pending(pending);
+}
+
+/* Notes for one family that `newest` is about to replace the record's Service. */
+static void track_service(struct model *model, struct record *record, enum family family,
+			  const struct service *newest)
+{
+	struct pending *pending = record->share[family].pending;
+	bool noted = pending && pending->service_changed;
+	const struct service *taken = noted ? pending->taken : record->service;
+	bool changed = !service_equal(taken, newest, family);
+
+	if (changed == noted)
+		return;
+	pending = need_pending(model, record, family);
+	pending->service_changed = changed;
+	if (changed) {
+		pending->taken = record->service ? service_ref(record->service) : NULL;
+		model->tracker[family].services++;
+	} else {
+		pending->taken = service_unref(pending->taken);
+		model->tracker[family].services--;
+	}
+	drop_pending_if_empty(model, record, family);
+}
+
+/* Takes over the reference; NULL: the Service is gone. */
+static unsigned int replace_service(struct model *model, struct record *record,
+				    struct service *newest)
+{
+	struct service *old = record->service;
+	unsigned int result = 0;
+
+	for (size_t i = 0; i < FAMILY_COUNT; i++) {
+		if (service_in_family(old, i) || service_in_family(newest, i))
+			result |= 1U << i;
+		track_service(model, record, i, newest);
+		model->tracker[i].endpoints -= count_endpoints(record, i);
+	}
+	record->service = newest;
+	for (size_t i = 0; i < FAMILY_COUNT; i++) {
+		model->tracker[i].endpoints += count_endpoints(record, i);
+		if (!model_has_changes(model, i))
+			result &= ~(1U << i);
+	}
+	service_unref(old);
+	return result;
+}
+
+unsigned int model_set_service(struct model *model, struct service *service)
+{
+	return replace_service(model, need_record(model, service->key), service);
+}
+
+unsigned int model_remove_service(struct model *model, const char *key)
+{
+	struct record *record = map_get(&model->records, key);
+	unsigned int result;
+
+	if (!record || !record->service)
+		return 0;
+	result = replace_service(model, record, NULL);
+	drop_record_if_empty(model, record);
+	return result;
+}
+
+static struct pending *track_slice(struct model *model, struct record *record, enum family family)
+{
+	struct pending *pending = need_pending(model, record, family);
+
+	pending->slices_changed = true;
+	model->tracker[family].slices++;
+	return pending;
+}
+
+static void unlink_packed(struct model *model, const struct packed *packed)
+{
+	struct record *record = map_get(&model->records, packed_service_key(packed));
+	struct packed **link = &record->share[packed->family].slices;
+
+	while (*link != packed)
+		link = &(*link)->next;
+	*link = packed->next;
+}
+
+/* The times of earlier changes say nothing about a removal: they go. */
+static void remove_packed(struct model *model, struct packed *packed)
+{
+	struct record *record = map_get(&model->records, packed_service_key(packed));
+
+	track_slice(model, record, packed->family)->n_triggers = 0;
+	unlink_packed(model, packed);
+	map_remove(&model->slices, packed_key(packed));
+	free(packed);
+}
+
+static void add_packed(struct model *model, struct packed *packed, int64_t trigger_time_ns)
+{
+	struct record *record = need_record(model, packed_service_key(packed));
+	struct pending *pending = track_slice(model, record, packed->family);
+
+	packed->next = record->share[packed->family].slices;
+	record->share[packed->family].slices = packed;
+	map_set(&model->slices, packed_key(packed), packed);
+	if (trigger_time_ns == 0 || trigger_time_ns <= model->start_time_ns)
+		return;
+	array_grow(&pending->triggers, &pending->triggers_capacity, pending->n_triggers,
+		   sizeof(*pending->triggers));
+	pending->triggers[pending->n_triggers++] = trigger_time_ns;
+}
+
+static bool same_owner(const struct packed *a, const struct packed *b)
+{
+	return a->family == b->family && streq(packed_service_key(a), packed_service_key(b));
+}
+
+unsigned int model_set_slice(struct model *model, struct slice *slice)
+{
+	struct packed *old = map_get(&model->slices, slice->key);
+	struct packed *packed = packed_new(slice);
+	int64_t trigger_time_ns = slice->trigger_time_ns;
+	unsigned int result = 1U << slice->family;
+
+	slice_unref(slice);
+	if (old && packed_equal(old, packed)) {
+		free(packed);
+		return 0;
+	}
+	if (old && !same_owner(old, packed)) {
+		result |= 1U << old->family;
+		remove_packed(model, old);
+		old = NULL;
+	}
+	if (old)
+		unlink_packed(model, old);
+	add_packed(model, packed, trigger_time_ns); /* takes the place of old in the map */
+	free(old);
+	return result;
+}
+
+unsigned int model_remove_slice(struct model *model, const char *key)
+{
+	struct packed *packed = map_get(&model->slices, key);
+	unsigned int result;
+
+	if (!packed)
+		return 0;
+	result = 1U << packed->family;
+	remove_packed(model, packed);
+	return result;
+}
+
+bool model_set_node(struct model *model, struct node *node)
+{
+	bool zone_changed;
+
+	if (!node)
+		return false;
+	zone_changed = !streq(model_zone(model), node->zone);
+	node_unref(model->node);
+	model->node = node;
+	return zone_changed;
+}
+
+const struct node *model_node(const struct model *model)
+{
+	return model->node;
+}
+
+const char *model_zone(const struct model *model)
+{
+	return model->node ? model->node->zone : "";
+}
+
+struct service *model_service(const struct model *model, const char *key)
+{
+	const struct record *record = map_get(&model->records, key);
+
+	return record ? record->service : NULL;
+}
+
+struct service *model_next_service(const struct model *model, size_t *at)
+{
+	const struct record *record;
+
+	while ((record = map_next(&model->records, at)))
+		if (record->service)
+			return record->service;
+	return NULL;
+}
+
+struct endpoints *model_endpoints(const struct model *model, enum family family, const char *key,
+				  const char *port_name, enum protocol protocol)
+{
+	const struct record *record = map_get(&model->records, key);
+	const struct share *share = record ? &record->share[family] : NULL;
+
+	for (size_t i = 0; share && i < share->n_lists; i++) {
+		struct endpoints *list = share->lists[i];
+
+		if (list->protocol == protocol && streq(list->port_name, port_name))
+			return list;
+	}
+	return NULL;
+}
+
+size_t model_count_endpoints(const struct model *model, enum family family)
+{
+	return model->tracker[family].endpoints;
+}
+
+bool model_has_changes(const struct model *model, enum family family)
+{
+	return model->tracker[family].n_pending > 0;
+}
+
+size_t model_pending_services(const struct model *model, enum family family)
+{
+	return model->tracker[family].services;
+}
+
+size_t model_pending_slices(const struct model *model, enum family family)
+{
+	return model->tracker[family].slices;
+}
+
+static bool has_udp_list(const struct share *share)
+{
+	for (size_t i = 0; i < share->n_lists; i++)
+		if (share->lists[i]->protocol == PROTOCOL_UDP)
+			return true;
+	return false;
+}
+
+static void merge_lists(struct model *model, struct share *share)
+{
+	cleanup_arena struct arena *arena = arena_new(4096);
+	struct slice **slices;
+	size_t n = 0, n_lists;
+
+	for (const struct packed *packed = share->slices; packed; packed = packed->next)
+		n++;
+	slices = arena_array(arena, n, sizeof(*slices));
+	n = 0;
+	for (const struct packed *packed = share->slices; packed; packed = packed->next)
+		slices[n++] = packed_open(packed, arena);
+	share->lists = endpoints_merge(slices, n, model->node_name, &n_lists);
+	share->n_lists = (uint32_t)n_lists;
+}
+
+/* Merges the lists of one service anew; true when it has, or had, endpoints of a UDP port. */
+static bool rebuild(struct model *model, struct record *record, enum family family)
+{
+	struct share *share = &record->share[family];
+	bool udp = has_udp_list(share);
+
+	model->tracker[family].endpoints -= count_endpoints(record, family);
+	free_lists(share);
+	if (share->slices)
+		merge_lists(model, share);
+	model->tracker[family].endpoints += count_endpoints(record, family);
+	return udp || has_udp_list(share);
+}
+
+static int compare_pending(const void *a, const void *b)
+{
+	const struct pending *const *x = a, *const *y = b;
+
+	return strcmp((*x)->record->key, (*y)->record->key);
+}
+
+static void take_triggers(const struct pending *pending, struct model_changes *changes)
+{
+	for (size_t i = 0; i < pending->n_triggers; i++)
+		changes->triggers[changes->n_triggers++] = (struct model_trigger){
+			.service = xstrdup(pending->record->key),
+			.time_ns = pending->triggers[i],
+		};
+}
+
+static void take_pending(struct model *model, enum family family, struct pending *pending,
+			 struct model_changes *changes)
+{
+	struct record *record = pending->record;
+
+	changes->services[changes->n_services++] = xstrdup(record->key);
+	take_triggers(pending, changes);
+	if (pending->slices_changed && rebuild(model, record, family))
+		changes->udp_endpoints_changed = true;
+	record->share[family].pending = NULL;
+	free_pending(pending);
+	drop_record_if_empty(model, record);
+}
+
+void model_take_changes(struct model *model, enum family family, struct model_changes *ret)
+{
+	struct tracker *tracker = &model->tracker[family];
+	struct model_changes changes = {0};
+	size_t n_triggers = 0;
+
+	if (tracker->n_pending > 0)
+		qsort(tracker->pending, tracker->n_pending, sizeof(struct pending *),
+		      compare_pending);
+	for (size_t i = 0; i < tracker->n_pending; i++)
+		n_triggers += tracker->pending[i]->n_triggers;
+	changes.services = xcalloc(tracker->n_pending, sizeof(*changes.services));
+	changes.triggers = xcalloc(n_triggers, sizeof(*changes.triggers));
+	for (size_t i = 0; i < tracker->n_pending; i++)
+		take_pending(model, family, tracker->pending[i], &changes);
+	free(tracker->pending);
+	tracker->pending = NULL;
+	tracker->n_pending = tracker->capacity = 0;
+	tracker->services = tracker->slices = 0;
+	*ret = changes;
+}
+
+void model_changes_done(struct model_changes *changes)
+{
+	for (size_t i = 0; i < changes->n_services; i++)
+		free(changes->services[i]);
+	for (size_t i = 0; i < changes->n_triggers; i++)
+		free(changes->triggers[i].service);
+	free(changes->services);
+	free(changes->triggers);
+	*changes = (struct model_changes){0};
+}
+
+static int compare_addrs(const void *a, const void *b)
+{
+	return addr_compare(a, b);
+}
+
+size_t model_local_ready_addresses(const struct model *model, enum family family, const char *key)
+{
+	const unsigned int wanted = ENDPOINT_LOCAL | ENDPOINT_READY;
+	const struct record *record = map_get(&model->records, key);
+	const struct share *share = record ? &record->share[family] : NULL;
+	cleanup_free struct addr *addrs = NULL;
+	size_t n = 0, capacity = 0, distinct = 0;
+
+	for (size_t i = 0; share && i < share->n_lists; i++) {
+		for (size_t j = 0; j < share->lists[i]->n; j++) {
+			const struct endpoint *endpoint = &share->lists[i]->v[j];
+
+			if ((endpoint->flags & wanted) != wanted)
+				continue;
+			array_grow(&addrs, &capacity, n, sizeof(*addrs));
+			addrs[n++] = endpoint->addr;
+		}
+	}
+	if (n > 0)
+		qsort(addrs, n, sizeof(*addrs), compare_addrs);
+	for (size_t i = 0; i < n; i++)
+		if (i == 0 || !addr_equal(&addrs[i], &addrs[i - 1]))
+			distinct++;
+	return distinct;
+}

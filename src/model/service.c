@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/service.h"
+
+#include <assert.h>
+#include <errno.h>
+
+static const char *const protocol_names[] = {"tcp", "udp", "sctp"};
+_Static_assert(ARRAY_SIZE(protocol_names) == PROTOCOL_COUNT, "a name for each protocol");
+
+const char *protocol_name(enum protocol protocol)
+{
+	return protocol_names[protocol];
+}
+
+int protocol_parse(const char *name, enum protocol *ret)
+{
+	static const char *const api_names[] = {"TCP", "UDP", "SCTP"};
+
+	_Static_assert(ARRAY_SIZE(api_names) == PROTOCOL_COUNT, "a name for each protocol");
+	for (size_t i = 0; i < PROTOCOL_COUNT; i++) {
+		if (streq(name, api_names[i])) {
+			*ret = (enum protocol)i;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+struct service *service_new(const char *ns, const char *name)
+{
+	/* room for the names and a port or two: most Services then take one allocation */
+	size_t names = 2 * strlen(ns) + strlen(name) + 3;
+	struct arena *arena = arena_new(sizeof(struct service) + names + 48);
+	struct service *service = arena_alloc(arena, sizeof(*service));
+
+	service->refs = 1;
+	service->arena = arena;
+	service->key = arena_printf(arena, "%s/%s", ns, name);
+	service->ns = arena_strdup(arena, ns);
+	service->name = service->key + strlen(ns) + 1;
+	return service;
+}
+
+struct service *service_ref(struct service *service)
+{
+	service->refs++;
+	return service;
+}
+
+struct service *service_unref(struct service *service)
+{
+	if (!service)
+		return NULL;
+	assert(service->refs > 0);
+	if (--service->refs == 0)
+		arena_free(service->arena);
+	return NULL;
+}
+
+bool service_in_family(const struct service *service, enum family family)
+{
+	return service && service->has_cluster_ip[family] && service->n_ports > 0;
+}
+
+/* Steps over what is not of the family; NULL at the end. */
+static const struct addr *next_addr(const struct addr *list, size_t n, enum family family,
+				    size_t *at)
+{
+	while (*at < n) {
+		const struct addr *addr = &list[(*at)++];
+
+		if (addr->family == family)
+			return addr;
+	}
+	return NULL;
+}
+
+static bool addrs_equal(const struct addr *a, size_t n_a, const struct addr *b, size_t n_b,
+			enum family family)
+{
+	size_t at_a = 0, at_b = 0;
+
+	for (;;) {
+		const struct addr *x = next_addr(a, n_a, family, &at_a);
+		const struct addr *y = next_addr(b, n_b, family, &at_b);
+
+		if (!x || !y)
+			return x == y;
+		if (!addr_equal(x, y))
+			return false;
+	}
+}
+
+static const struct prefix *next_range(const struct service *service, enum family family,
+				       size_t *at)
+{
+	while (*at < service->n_source_ranges) {
+		const struct prefix *range = &service->source_ranges[(*at)++];
+
+		if (range->addr.family == family)
+			return range;
+	}
+	return NULL;
+}
+
+static bool ranges_equal(const struct service *a, const struct service *b, enum family family)
+{
+	size_t at_a = 0, at_b = 0;
+
+	for (;;) {
+		const struct prefix *x = next_range(a, family, &at_a);
+		const struct prefix *y = next_range(b, family, &at_b);
+
+		if (!x || !y)
+			return x == y;
+		if (!prefix_equal(x, y))
+			return false;
+	}
+}
+
+const struct service_port *service_find_port(const struct service *service, const char *name,
+					     enum protocol protocol)
+{
+	for (size_t i = 0; i < service->n_ports; i++) {
+		const struct service_port *port = &service->ports[i];
+
+		if (port->protocol == protocol && streq(port->name, name))
+			return port;
+	}
+	return NULL;
+}
+
+/* A port is known by name and protocol; its place in the list means nothing. */
+static bool ports_equal(const struct service *a, const struct service *b)
+{
+	if (a->n_ports != b->n_ports)
+		return false;
+	for (size_t i = 0; i < a->n_ports; i++) {
+		const struct service_port *x = &a->ports[i];
+		const struct service_port *y = service_find_port(b, x->name, x->protocol);
+
+		if (!y || x->port != y->port || x->node_port != y->node_port)
+			return false;
+	}
+	return true;
+}
+
+bool service_equal(const struct service *a, const struct service *b, enum family family)
+{
+	bool has_a = service_in_family(a, family);
+
+	if (has_a != service_in_family(b, family))
+		return false;
+	if (!has_a || a == b)
+		return true;
+	return streq(a->key, b->key) &&
+	       addr_equal(&a->cluster_ip[family], &b->cluster_ip[family]) &&
+	       addrs_equal(a->external_ips, a->n_external_ips, b->external_ips, b->n_external_ips,
+			   family) &&
+	       addrs_equal(a->vips, a->n_vips, b->vips, b->n_vips, family) &&
+	       ranges_equal(a, b, family) && ports_equal(a, b) &&
+	       a->sticky_seconds == b->sticky_seconds &&
+	       a->health_check_node_port == b->health_check_node_port &&
+	       a->external_local == b->external_local && a->internal_local == b->internal_local;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sources/convert.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "sources/k8s_name.h"
+#include "sources/yaml_tree.h"
+
+const char *convert_skip_text(enum convert_skip skip)
+{
+	static const char *const texts[] = {
+		[CONVERT_SKIP_NONE] = "it is used",
+		[CONVERT_SKIP_OTHER_PROXY] =
+			"its label " LABEL_PROXY_NAME " leaves it to another proxy",
+		[CONVERT_SKIP_HEADLESS] = "it is headless",
+		[CONVERT_SKIP_EXTERNAL_NAME] = "its type is ExternalName",
+		[CONVERT_SKIP_NO_CLUSTER_IP] = "it has no cluster IP",
+		[CONVERT_SKIP_NO_PORTS] = "it has no ports",
+		[CONVERT_SKIP_NO_SERVICE] = "it has no label " LABEL_SERVICE_NAME,
+		[CONVERT_SKIP_FQDN] = "its addressType is FQDN",
+		[CONVERT_SKIP_NOT_MIRRORED] = "its label " LABEL_SKIP_MIRROR " asks for it",
+	};
+
+	static_assert(ARRAY_SIZE(texts) == CONVERT_SKIP_COUNT, "a text for each reason");
+	return texts[skip];
+}
+
+const char *convert_text(const char *field)
+{
+	return field ? field : "";
+}
+
+const char *convert_label(const K8s__ObjectMeta *metadata, const char *key)
+{
+	for (size_t i = 0; metadata && i < metadata->n_labels; i++)
+		if (streq(convert_text(metadata->labels[i]->key), key))
+			return convert_text(metadata->labels[i]->value);
+	return NULL;
+}
+
+void convert_note(const struct convert_notes *notes, const char *fmt, ...)
+{
+	char text[512];
+	va_list ap;
+
+	if (!notes || !notes->fn)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	notes->fn(notes->arg, text);
+}
+
+int convert_refuse(const char *field, const char *value, const char *why, struct err *err)
+{
+	char text[80];
+
+	return err_set(err, -EINVAL, "%s \"%s\" %s", field,
+		       yaml_printable(value, text, sizeof(text)), why);
+}
+
+int convert_check_names(const K8s__ObjectMeta *metadata, bool name_is_label, struct err *err)
+{
+	const char *name = convert_text(metadata ? metadata->name : NULL);
+	const char *ns = convert_text(metadata ? metadata->namespace_ : NULL);
+
+	if (!*name)
+		return err_set(err, -EINVAL, "metadata.name is missing");
+	if (!(name_is_label ? k8s_name_is_label(name) : k8s_name_is_subdomain(name)))
+		return convert_refuse("metadata.name", name, "is not a name that Kubernetes allows", err);
+	if (!*ns)
+		return err_set(err, -EINVAL, "metadata.namespace is missing");
+	if (!k8s_name_is_label(ns))
+		return convert_refuse("metadata.namespace", ns, "is not a name that Kubernetes allows", err);
+	return 0;
+}
+
+int convert_port_number(const char *field, int64_t number, uint16_t *ret, struct err *err)
+{
+	if (number < 1 || number > 65535)
+		return err_set(err, -ERANGE, "%s %lld is not between 1 and 65535", field,
+			       (long long)number);
+	*ret = (uint16_t)number;
+	return 0;
+}
+
+int convert_protocol(const char *field, const char *name, enum protocol *ret, struct err *err)
+{
+	*ret = PROTOCOL_TCP;
+	if (!name || !*name)
+		return 0;
+	if (protocol_parse(name, ret) < 0)
+		return convert_refuse(field, name, "is none of TCP, UDP and SCTP", err);
+	return 0;
+}
+
+int convert_check_port_name(const char *field, const char *name, struct err *err)
+{
+	if (*name && !k8s_name_is_label(name))
+		return convert_refuse(field, name, "is not a name that Kubernetes allows", err);
+	return 0;
+}

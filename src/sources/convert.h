@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * From Kubernetes' messages to the model's plain data, for every source alike.
+ *
+ * Each converter returns 1 and an object, 0 and the reason when a proxy has nothing to do with it, or a negative
+ * error for an object that an API server would not have let in: this is where names, addresses and numbers
+ * from outside are checked, and nothing behind it checks them again.
+ *
+ * Details that are dropped while the rest is used (an external IP that is no address) are told as notes.
+ * Absent and "" mean the same, so that objects from an API server need no defaulting.
+ */
+
+#include "base/err.h"
+#include "model/node.h"
+#include "model/slice.h"
+#include "sources/k8s.pb-c.h"
+
+#define LABEL_PROXY_NAME   "service.kubernetes.io/service-proxy-name"
+#define LABEL_HEADLESS	   "service.kubernetes.io/headless"
+#define LABEL_SERVICE_NAME "kubernetes.io/service-name"
+#define LABEL_SKIP_MIRROR  "endpointslice.kubernetes.io/skip-mirror"
+#define LABEL_ZONE	   "topology.kubernetes.io/zone"
+
+enum convert_skip {
+	CONVERT_SKIP_NONE = 0,
+	CONVERT_SKIP_OTHER_PROXY,   /* the label names another proxy */
+	CONVERT_SKIP_HEADLESS,	    /* a Service without, or a slice of one */
+	CONVERT_SKIP_EXTERNAL_NAME, /* a name only */
+	CONVERT_SKIP_NO_CLUSTER_IP, /* an API server would have allotted one */
+	CONVERT_SKIP_NO_PORTS,
+	CONVERT_SKIP_NO_SERVICE,    /* a slice that names no Service */
+	CONVERT_SKIP_FQDN,
+	CONVERT_SKIP_NOT_MIRRORED,  /* Endpoints that ask not to become slices */
+	CONVERT_SKIP_COUNT,
+};
+
+const char *convert_skip_text(enum convert_skip skip); /* "it is headless" */
+
+/* Called for each detail that is dropped; fn may be NULL. */
+struct convert_notes {
+	void (*fn)(void *arg, const char *text);
+	void *arg;
+};
+
+int convert_service(const K8s__Service *message, const struct convert_notes *notes,
+		    struct service **ret, enum convert_skip *ret_skip, struct err *err);
+int convert_slice(const K8s__EndpointSlice *message, struct slice **ret,
+		  enum convert_skip *ret_skip, struct err *err);
+/*
+ * One slice for each subset and family, with names that no EndpointSlice can have. The array and a reference to
+ * each slice are the caller's. Returns 1 also when there are none.
+ */
+int convert_endpoints(const K8s__Endpoints *message, struct slice ***ret, size_t *ret_n,
+		      enum convert_skip *ret_skip, struct err *err);
+/* Returns 0 or a negative error: a Node always counts. */
+int convert_node(const K8s__Node *message, const struct convert_notes *notes, struct node **ret,
+		 struct err *err);
+
+/* For the converters. */
+const char *convert_text(const char *field); /* "" for NULL */
+const char *convert_label(const K8s__ObjectMeta *metadata, const char *key); /* NULL: none */
+void convert_note(const struct convert_notes *notes, const char *fmt, ...) attr_printf(2, 3);
+/* Names and namespace of an object; the kind of names is the same for all but Services. */
+int convert_check_names(const K8s__ObjectMeta *metadata, bool name_is_label, struct err *err);
+/* "FIELD "VALUE" WHY", the value made fit to print. */
+int convert_refuse(const char *field, const char *value, const char *why, struct err *err);
+int convert_port_number(const char *field, int64_t number, uint16_t *ret, struct err *err);
+int convert_protocol(const char *field, const char *name, enum protocol *ret, struct err *err);
+/* A port's name: "" or a label. */
+int convert_check_port_name(const char *field, const char *name, struct err *err);

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Endpoints become slices as the mirroring controller would make them: a subset is a set of
+ * addresses that all have the same ports, which is what a slice is, for one family.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "sources/convert.h"
+#include "sources/k8s_name.h"
+
+#define NAME_MAX_BYTES (K8S_LABEL_MAX + 32)
+
+static int read_ports(const K8s__EndpointsSubset *subset, struct slice *slice, struct err *err)
+{
+	slice->ports = arena_array(slice->arena, subset->n_ports, sizeof(*slice->ports));
+	for (size_t i = 0; i < subset->n_ports; i++) {
+		const K8s__EndpointsPort *message = subset->ports[i];
+		struct slice_port *port = &slice->ports[slice->n_ports++];
+		int r = convert_check_port_name("a port's name", convert_text(message->name), err);
+
+		if (r == 0)
+			r = convert_protocol("a port's protocol", message->protocol, &port->protocol,
+					     err);
+		if (r == 0)
+			r = convert_port_number("port", message->has_port ? message->port : 0,
+						&port->port, err);
+		if (r < 0)
+			return err_wrap(err, r, "ports[%zu]", i);
+		port->name = arena_strdup(slice->arena, convert_text(message->name));
+	}
+	return 0;
+}
+
+/* Adds the addresses of the slice's family. */
+static int read_addresses(K8s__EndpointsAddress *const *addresses, size_t n, uint8_t flags,
+			  struct slice *slice, struct err *err)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct slice_endpoint *endpoint = &slice->endpoints[slice->n_endpoints];
+		const char *node = convert_text(addresses[i]->nodename);
+		const char *ip = convert_text(addresses[i]->ip);
+		struct addr addr;
+
+		if (addr_parse(ip, &addr) < 0)
+			return convert_refuse("the address", ip, "is none", err);
+		if (addr.family != slice->family)
+			continue;
+		endpoint->addr = addr;
+		endpoint->flags = flags;
+		endpoint->node = *node ? arena_strdup(slice->arena, node) : NULL;
+		slice->n_endpoints++;
+	}
+	return 0;
+}
+
+static int fill(const K8s__EndpointsSubset *subset, struct slice *slice, struct err *err)
+{
+	int r = read_ports(subset, slice, err);
+
+	if (r < 0)
+		return r;
+	slice->endpoints = arena_array(slice->arena, subset->n_addresses + subset->n_notreadyaddresses,
+				       sizeof(*slice->endpoints));
+	r = read_addresses(subset->addresses, subset->n_addresses,
+			   ENDPOINT_READY | ENDPOINT_SERVING, slice, err);
+	if (r == 0)
+		r = read_addresses(subset->notreadyaddresses, subset->n_notreadyaddresses,
+				   ENDPOINT_SERVING, slice, err);
+	return r;
+}
+
+static struct slice **free_slices(struct slice **slices, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		slice_unref(slices[i]);
+	free(slices);
+	return NULL;
+}
+
+static int add_slice(const K8s__Endpoints *message, size_t subset, enum family family,
+		     struct slice **slices, size_t *n, struct err *err)
+{
+	const K8s__ObjectMeta *metadata = message->metadata;
+	char name[NAME_MAX_BYTES];
+	struct slice *slice;
+	int r;
+
+	/* '~' is in no EndpointSlice's name */
+	snprintf(name, sizeof(name), "%s~%zu-%s", metadata->name, subset, family_name(family));
+	slice = slice_new(metadata->namespace_, name, metadata->name, family);
+	r = fill(message->subsets[subset], slice, err);
+	if (r < 0)
+		r = err_wrap(err, r, "subsets[%zu]", subset);
+	if (r < 0 || !slice->n_endpoints)
+		slice_unref(slice);
+	else
+		slices[(*n)++] = slice;
+	return r;
+}
+
+int convert_endpoints(const K8s__Endpoints *message, struct slice ***ret, size_t *ret_n,
+		      enum convert_skip *ret_skip, struct err *err)
+{
+	const K8s__ObjectMeta *metadata = message->metadata;
+	struct slice **slices;
+	size_t n = 0;
+	int r = convert_check_names(metadata, true, err);
+
+	if (r < 0)
+		return r;
+	if (convert_label(metadata, LABEL_HEADLESS)) {
+		*ret_skip = CONVERT_SKIP_HEADLESS;
+		return 0;
+	}
+	if (streq(convert_text(convert_label(metadata, LABEL_SKIP_MIRROR)), "true")) {
+		*ret_skip = CONVERT_SKIP_NOT_MIRRORED;
+		return 0;
+	}
+	slices = xcalloc(message->n_subsets * FAMILY_COUNT, sizeof(*slices));
+	for (size_t i = 0; i < message->n_subsets * FAMILY_COUNT && r == 0; i++)
+		r = add_slice(message, i / FAMILY_COUNT, i % FAMILY_COUNT, slices, &n, err);
+	if (r < 0) {
+		free_slices(slices, n);
+		return r;
+	}
+	*ret = slices;
+	*ret_n = n;
+	return 1;
+}

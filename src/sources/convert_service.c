@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/map.h"
+#include "sources/convert.h"
+#include "sources/defaults.h"
+#include "sources/yaml_tree.h"
+
+#define AFFINITY_SECONDS_MAX 86400 /* a day */
+
+/* Is the field one of these words, or empty? */
+static int check_word(const char *field, const char *value, const char *const *words, size_t n,
+		      struct err *err)
+{
+	if (!value || !*value)
+		return 0;
+	for (size_t i = 0; i < n; i++)
+		if (streq(value, words[i]))
+			return 0;
+	return convert_refuse(field, value, "is not known", err);
+}
+
+static int check_words(const K8s__ServiceSpec *spec, struct err *err)
+{
+	static const char *const types[] = {"ClusterIP", "NodePort", "LoadBalancer", "ExternalName"};
+	static const char *const policies[] = {"Cluster", "Local"};
+	static const char *const affinities[] = {"None", "ClientIP"};
+	static const char *const families[] = {"IPv4", "IPv6"};
+	int r = check_word("spec.type", spec->type, types, ARRAY_SIZE(types), err);
+
+	if (r == 0)
+		r = check_word("spec.externalTrafficPolicy", spec->externaltrafficpolicy, policies,
+			       ARRAY_SIZE(policies), err);
+	if (r == 0)
+		r = check_word("spec.internalTrafficPolicy", spec->internaltrafficpolicy, policies,
+			       ARRAY_SIZE(policies), err);
+	if (r == 0)
+		r = check_word("spec.sessionAffinity", spec->sessionaffinity, affinities,
+			       ARRAY_SIZE(affinities), err);
+	for (size_t i = 0; i < spec->n_ipfamilies && r == 0; i++)
+		r = check_word("spec.ipFamilies", spec->ipfamilies[i], families,
+			       ARRAY_SIZE(families), err);
+	return r;
+}
+
+static enum convert_skip why_skip(const K8s__Service *message)
+{
+	const K8s__ServiceSpec *spec = message->spec;
+	const char *cluster_ip = convert_text(spec ? spec->clusterip : NULL);
+
+	if (convert_label(message->metadata, LABEL_PROXY_NAME))
+		return CONVERT_SKIP_OTHER_PROXY;
+	if (streq(cluster_ip, "None"))
+		return CONVERT_SKIP_HEADLESS;
+	if (spec && streq(convert_text(spec->type), "ExternalName"))
+		return CONVERT_SKIP_EXTERNAL_NAME;
+	if (!*cluster_ip)
+		return CONVERT_SKIP_NO_CLUSTER_IP;
+	return spec->n_ports ? CONVERT_SKIP_NONE : CONVERT_SKIP_NO_PORTS;
+}
+
+/* The cluster IP of a family: by ipFamilies, and by its text where they are not given. */
+static const char *cluster_ip_of(const K8s__ServiceSpec *spec, enum family family)
+{
+	struct addr addr;
+
+	if (!spec->n_ipfamilies) {
+		if (addr_parse(spec->clusterip, &addr) == 0 && addr.family != family)
+			return NULL;
+		return spec->clusterip;
+	}
+	for (size_t i = 0; i < MIN(spec->n_ipfamilies, spec->n_clusterips); i++)
+		if (streq(spec->ipfamilies[i], family_name(family)))
+			return spec->clusterips[i];
+	return NULL;
+}
+
+static int read_cluster_ips(const K8s__ServiceSpec *spec, struct service *service, struct err *err)
+{
+	for (int family = 0; family < FAMILY_COUNT; family++) {
+		const char *text = cluster_ip_of(spec, family);
+		struct addr *addr = &service->cluster_ip[family];
+
+		if (!text)
+			continue;
+		if (addr_parse(text, addr) < 0)
+			return convert_refuse("cluster IP", text, "is not an address", err);
+		if (addr->family != family)
+			return convert_refuse("cluster IP", text, "is not of the family that ipFamilies names",
+				      err);
+		service->has_cluster_ip[family] = true;
+	}
+	return 0;
+}
+
+static bool is_blank(const char *s)
+{
+	return !s[strspn(s, " \t\r\n")];
+}
+
+static void read_external_ips(const K8s__ServiceSpec *spec, const struct convert_notes *notes,
+			      struct service *service)
+{
+	service->external_ips =
+		arena_array(service->arena, spec->n_externalips, sizeof(*service->external_ips));
+	for (size_t i = 0; i < spec->n_externalips; i++) {
+		const char *text = spec->externalips[i];
+		char printable[64];
+
+		if (addr_parse(text, &service->external_ips[service->n_external_ips]) == 0)
+			service->n_external_ips++;
+		else if (!is_blank(text))
+			convert_note(notes, "spec.externalIPs: \"%s\" is not an address",
+				     yaml_printable(text, printable, sizeof(printable)));
+	}
+}
+
+/* Parses a range with blanks around it. */
+static int parse_range(const char *text, struct prefix *ret)
+{
+	char trimmed[PREFIX_TEXT_MAX * 2];
+	size_t n;
+
+	text += strspn(text, " \t\r\n\v\f");
+	n = strlen(text);
+	while (n && isspace((unsigned char)text[n - 1]))
+		n--;
+	if (n >= sizeof(trimmed))
+		return -EINVAL;
+	memcpy(trimmed, text, n);
+	trimmed[n] = '\0';
+	return prefix_parse(trimmed, ret);
+}
+
+/* A range of length 0 lets everyone in: its whole family is dropped from the list. */
+static void drop_open_families(struct service *service)
+{
+	bool open[FAMILY_COUNT] = {0};
+	size_t kept = 0;
+
+	for (size_t i = 0; i < service->n_source_ranges; i++)
+		if (service->source_ranges[i].length == 0)
+			open[service->source_ranges[i].addr.family] = true;
+	for (size_t i = 0; i < service->n_source_ranges; i++)
+		if (!open[service->source_ranges[i].addr.family])
+			service->source_ranges[kept++] = service->source_ranges[i];
+	service->n_source_ranges = kept;
+}
+
+static void read_source_ranges(const K8s__ServiceSpec *spec, const struct convert_notes *notes,
+			       struct service *service)
+{
+	size_t n = spec->n_loadbalancersourceranges;
+
+	service->source_ranges = arena_array(service->arena, n, sizeof(*service->source_ranges));
+	for (size_t i = 0; i < n; i++) {
+		const char *text = spec->loadbalancersourceranges[i];
+		char printable[64];
+
+		if (parse_range(text, &service->source_ranges[service->n_source_ranges]) == 0)
+			service->n_source_ranges++;
+		else if (!is_blank(text))
+			convert_note(notes, "spec.loadBalancerSourceRanges: \"%s\" is not a range",
+				     yaml_printable(text, printable, sizeof(printable)));
+	}
+	drop_open_families(service);
+}
+
+static void read_vips(const K8s__ServiceStatus *status, const struct convert_notes *notes,
+		      struct service *service)
+{
+	const K8s__LoadBalancerStatus *balancer = status ? status->loadbalancer : NULL;
+	size_t n = balancer ? balancer->n_ingress : 0;
+
+	service->vips = arena_array(service->arena, n, sizeof(*service->vips));
+	for (size_t i = 0; i < n; i++) {
+		const char *ip = convert_text(balancer->ingress[i]->ip);
+		const char *mode = convert_text(balancer->ingress[i]->ipmode);
+		char printable[64];
+
+		if (!*ip || (*mode && !streq(mode, "VIP")))
+			continue;
+		if (addr_parse(ip, &service->vips[service->n_vips]) == 0)
+			service->n_vips++;
+		else
+			convert_note(notes, "status.loadBalancer.ingress: \"%s\" is not an address",
+				     yaml_printable(ip, printable, sizeof(printable)));
+	}
+}
+
+/* What the ports so far have taken: names, and numbers for each protocol, a bit each. */
+struct taken {
+	struct map names;
+	uint8_t ports[PROTOCOL_COUNT][65536 / 8];
+	uint8_t node_ports[PROTOCOL_COUNT][65536 / 8];
+};
+
+static bool take_number(uint8_t *numbers, uint16_t number)
+{
+	uint8_t bit = (uint8_t)(1u << (number % 8));
+	bool was_free = !(numbers[number / 8] & bit);
+
+	numbers[number / 8] |= bit;
+	return was_free;
+}
+
+static int check_unique(struct taken *taken, struct service_port *port, struct err *err)
+{
+	if (map_set(&taken->names, port->name, port))
+		return err_set(err, -EEXIST, "two ports are named \"%s\"", port->name);
+	if (!take_number(taken->ports[port->protocol], port->port))
+		return err_set(err, -EEXIST, "two ports are %s %u", protocol_name(port->protocol),
+			       port->port);
+	if (port->node_port && !take_number(taken->node_ports[port->protocol], port->node_port))
+		return err_set(err, -EEXIST, "two ports have the nodePort %u", port->node_port);
+	return 0;
+}
+
+static int read_port(const K8s__ServicePort *message, struct service *service, struct taken *taken,
+		     struct err *err)
+{
+	struct service_port *port = &service->ports[service->n_ports];
+	const char *name = convert_text(message->name);
+	int r = convert_check_port_name("a port's name", name, err);
+
+	if (r == 0)
+		r = convert_protocol("a port's protocol", message->protocol, &port->protocol, err);
+	if (r == 0)
+		r = convert_port_number("port", message->has_port ? message->port : 0, &port->port,
+					err);
+	if (r == 0 && message->has_nodeport && message->nodeport != 0)
+		r = convert_port_number("nodePort", message->nodeport, &port->node_port, err);
+	if (r < 0)
+		return r;
+	port->name = arena_strdup(service->arena, name);
+	service->n_ports++;
+	return check_unique(taken, port, err);
+}
+
+static int read_ports(const K8s__ServiceSpec *spec, struct service *service, struct err *err)
+{
+	struct taken *taken cleanup_free = xcalloc(1, sizeof(*taken));
+	int r = 0;
+
+	service->ports = arena_array(service->arena, spec->n_ports, sizeof(*service->ports));
+	for (size_t i = 0; i < spec->n_ports && r == 0; i++) {
+		r = read_port(spec->ports[i], service, taken, err);
+		if (r < 0)
+			r = err_wrap(err, r, "spec.ports[%zu]", i);
+	}
+	map_done(&taken->names);
+	return r;
+}
+
+static int read_affinity(const K8s__ServiceSpec *spec, struct service *service, struct err *err)
+{
+	const K8s__SessionAffinityConfig *config = spec->sessionaffinityconfig;
+	int32_t seconds = DEFAULT_AFFINITY_SECONDS;
+
+	if (!streq(convert_text(spec->sessionaffinity), "ClientIP"))
+		return 0;
+	if (config && config->clientip && config->clientip->has_timeoutseconds)
+		seconds = config->clientip->timeoutseconds;
+	if (seconds < 1 || seconds > AFFINITY_SECONDS_MAX)
+		return err_set(err, -ERANGE,
+			       "sessionAffinityConfig.clientIP.timeoutSeconds %d is not between 1 and %d",
+			       seconds, AFFINITY_SECONDS_MAX);
+	service->sticky_seconds = (uint32_t)seconds;
+	return 0;
+}
+
+static int read_policies(const K8s__ServiceSpec *spec, const struct convert_notes *notes,
+			 struct service *service, struct err *err)
+{
+	const char *type = convert_text(spec->type);
+	bool balancer = streq(type, "LoadBalancer");
+	bool external = balancer || streq(type, "NodePort") ||
+			((streq(type, "ClusterIP") || !*type) && spec->n_externalips);
+
+	service->external_local =
+		external && streq(convert_text(spec->externaltrafficpolicy), "Local");
+	service->internal_local = streq(convert_text(spec->internaltrafficpolicy), "Local");
+	if (!balancer || !service->external_local)
+		return 0;
+	if (!spec->has_healthchecknodeport || spec->healthchecknodeport == 0) {
+		convert_note(notes, "externalTrafficPolicy is Local, but there is no healthCheckNodePort");
+		return 0;
+	}
+	return convert_port_number("healthCheckNodePort", spec->healthchecknodeport,
+				   &service->health_check_node_port, err);
+}
+
+static int fill(const K8s__Service *message, const struct convert_notes *notes,
+		struct service *service, struct err *err)
+{
+	const K8s__ServiceSpec *spec = message->spec;
+	int r = read_cluster_ips(spec, service, err);
+
+	if (r == 0)
+		r = read_ports(spec, service, err);
+	if (r == 0)
+		r = read_affinity(spec, service, err);
+	if (r == 0)
+		r = read_policies(spec, notes, service, err);
+	if (r < 0)
+		return r;
+	read_external_ips(spec, notes, service);
+	read_source_ranges(spec, notes, service);
+	read_vips(message->status, notes, service);
+	return 0;
+}
+
+int convert_service(const K8s__Service *message, const struct convert_notes *notes,
+		    struct service **ret, enum convert_skip *ret_skip, struct err *err)
+{
+	struct service *service;
+	enum convert_skip skip;
+	int r = convert_check_names(message->metadata, true, err);
+
+	if (r == 0 && message->spec)
+		r = check_words(message->spec, err);
+	if (r < 0)
+		return r;
+	skip = why_skip(message);
+	if (skip != CONVERT_SKIP_NONE) {
+		*ret_skip = skip;
+		return 0;
+	}
+	service = service_new(message->metadata->namespace_, message->metadata->name);
+	r = fill(message, notes, service, err);
+	if (r < 0) {
+		service_unref(service);
+		return r;
+	}
+	*ret = service;
+	return 1;
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+
+#include "sources/convert.h"
+#include "sources/k8s_name.h"
+#include "sources/rfc3339.h"
+
+#define ANNOTATION_TRIGGER_TIME "endpoints.kubernetes.io/last-change-trigger-time"
+#define SECONDS_MAX		(INT64_MAX / 1000000000 - 1)
+
+/* Ports with a null name, or without a number, are for others than proxies. */
+static int read_port(const K8s__SlicePort *message, struct slice *slice, struct err *err)
+{
+	struct slice_port *port = &slice->ports[slice->n_ports];
+	int r;
+
+	if (!message->name || !message->has_port || message->port == 0)
+		return 0;
+	r = convert_check_port_name("a port's name", message->name, err);
+	if (r == 0)
+		r = convert_protocol("a port's protocol", message->protocol, &port->protocol, err);
+	if (r == 0)
+		r = convert_port_number("port", message->port, &port->port, err);
+	if (r < 0)
+		return r;
+	port->name = arena_strdup(slice->arena, message->name);
+	slice->n_ports++;
+	return 0;
+}
+
+static int read_ports(const K8s__EndpointSlice *message, struct slice *slice, struct err *err)
+{
+	slice->ports = arena_array(slice->arena, message->n_ports, sizeof(*slice->ports));
+	for (size_t i = 0; i < message->n_ports; i++) {
+		int r = read_port(message->ports[i], slice, err);
+
+		if (r < 0)
+			return err_wrap(err, r, "ports[%zu]", i);
+	}
+	return 0;
+}
+
+static uint8_t read_conditions(const K8s__EndpointConditions *conditions)
+{
+	uint8_t flags = 0;
+
+	if (!conditions)
+		return ENDPOINT_READY | ENDPOINT_SERVING;
+	if (!conditions->has_ready || conditions->ready)
+		flags |= ENDPOINT_READY;
+	if (!conditions->has_serving || conditions->serving)
+		flags |= ENDPOINT_SERVING;
+	if (conditions->has_terminating && conditions->terminating)
+		flags |= ENDPOINT_TERMINATING;
+	return flags;
+}
+
+static const struct endpoint_hints *read_hints(const K8s__EndpointHints *message,
+					       struct arena *arena)
+{
+	struct endpoint_hints *hints;
+	const char **zones, **nodes;
+
+	if (!message || (!message->n_forzones && !message->n_fornodes))
+		return NULL;
+	hints = arena_alloc(arena, sizeof(*hints));
+	zones = arena_array(arena, message->n_forzones, sizeof(*zones));
+	for (size_t i = 0; i < message->n_forzones; i++)
+		zones[i] = arena_strdup(arena, convert_text(message->forzones[i]->name));
+	nodes = arena_array(arena, message->n_fornodes, sizeof(*nodes));
+	for (size_t i = 0; i < message->n_fornodes; i++)
+		nodes[i] = arena_strdup(arena, convert_text(message->fornodes[i]->name));
+	*hints = (struct endpoint_hints){.zones = zones,
+					 .n_zones = message->n_forzones,
+					 .nodes = nodes,
+					 .n_nodes = message->n_fornodes};
+	return hints;
+}
+
+/* Only the first address counts, and an endpoint without any does not. */
+static int read_endpoint(const K8s__SliceEndpoint *message, struct slice *slice, struct err *err)
+{
+	struct slice_endpoint *endpoint = &slice->endpoints[slice->n_endpoints];
+	const char *node = convert_text(message->nodename);
+
+	if (!message->n_addresses)
+		return 0;
+	if (addr_parse(message->addresses[0], &endpoint->addr) < 0)
+		return convert_refuse("the address", message->addresses[0], "is none", err);
+	if (endpoint->addr.family != slice->family)
+		return convert_refuse("the address", message->addresses[0],
+			      "is not of the family that addressType names", err);
+	endpoint->flags = read_conditions(message->conditions);
+	endpoint->node = *node ? arena_strdup(slice->arena, node) : NULL;
+	endpoint->hints = read_hints(message->hints, slice->arena);
+	slice->n_endpoints++;
+	return 0;
+}
+
+static int read_endpoints(const K8s__EndpointSlice *message, struct slice *slice, struct err *err)
+{
+	slice->endpoints = arena_array(slice->arena, message->n_endpoints, sizeof(*slice->endpoints));
+	for (size_t i = 0; i < message->n_endpoints; i++) {
+		int r = read_endpoint(message->endpoints[i], slice, err);
+
+		if (r < 0)
+			return err_wrap(err, r, "endpoints[%zu]", i);
+	}
+	return 0;
+}
+
+static int64_t trigger_time(const K8s__ObjectMeta *metadata)
+{
+	for (size_t i = 0; i < metadata->n_annotations; i++) {
+		const K8s__MapEntry *entry = metadata->annotations[i];
+		int64_t seconds;
+		int32_t nanos;
+
+		if (!streq(convert_text(entry->key), ANNOTATION_TRIGGER_TIME))
+			continue;
+		if (rfc3339_parse(convert_text(entry->value), &seconds, &nanos) < 0 || seconds < 0 ||
+		    seconds > SECONDS_MAX)
+			return 0;
+		return seconds * 1000000000 + nanos;
+	}
+	return 0;
+}
+
+static int read_family(const char *type, enum family *ret, struct err *err)
+{
+	for (int family = 0; family < FAMILY_COUNT; family++) {
+		if (streq(type, family_name(family))) {
+			*ret = family;
+			return 0;
+		}
+	}
+	return convert_refuse("addressType", type, "is none of IPv4, IPv6 and FQDN", err);
+}
+
+static enum convert_skip why_skip(const K8s__EndpointSlice *message)
+{
+	if (convert_label(message->metadata, LABEL_HEADLESS))
+		return CONVERT_SKIP_HEADLESS;
+	if (!*convert_text(convert_label(message->metadata, LABEL_SERVICE_NAME)))
+		return CONVERT_SKIP_NO_SERVICE;
+	if (streq(convert_text(message->addresstype), "FQDN"))
+		return CONVERT_SKIP_FQDN;
+	return CONVERT_SKIP_NONE;
+}
+
+int convert_slice(const K8s__EndpointSlice *message, struct slice **ret,
+		  enum convert_skip *ret_skip, struct err *err)
+{
+	const K8s__ObjectMeta *metadata = message->metadata;
+	struct slice *slice;
+	enum convert_skip skip;
+	enum family family;
+	const char *service;
+	int r = convert_check_names(metadata, false, err);
+
+	if (r < 0)
+		return r;
+	skip = why_skip(message);
+	if (skip != CONVERT_SKIP_NONE) {
+		*ret_skip = skip;
+		return 0;
+	}
+	service = convert_label(metadata, LABEL_SERVICE_NAME);
+	if (!k8s_name_is_label(service))
+		return convert_refuse("label " LABEL_SERVICE_NAME, service,
+			      "is not a name that Kubernetes allows", err);
+	r = read_family(convert_text(message->addresstype), &family, err);
+	if (r < 0)
+		return r;
+	slice = slice_new(metadata->namespace_, metadata->name, service, family);
+	slice->trigger_time_ns = trigger_time(metadata);
+	r = read_ports(message, slice, err);
+	if (r == 0)
+		r = read_endpoints(message, slice, err);
+	if (r < 0) {
+		slice_unref(slice);
+		return r;
+	}
+	*ret = slice;
+	return 1;
+}

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sources/yaml_message.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/map.h"
+#include "sources/k8s.pb-c.h"
+#include "sources/rfc3339.h"
+
+#define FIELDS_MAX 64 /* of one message: a bit each */
+
+/* Where we are: "spec", "ports[2]", "nodePort", from the inside out. */
+struct path {
+	const struct path *outer;
+	const char *name; /* NULL: an element of a list */
+	size_t index;
+};
+
+struct reading {
+	const struct yaml_source *source;
+	struct arena *arena;
+	struct err *err;
+};
+
+static int read_message(const struct reading *reading, const struct path *path,
+			const struct yaml_node *node, const ProtobufCMessageDescriptor *type,
+			ProtobufCMessage **ret);
+
+static size_t print_path(const struct path *path, char *out, size_t size)
+{
+	char name[64];
+	size_t at;
+	int n;
+
+	if (!path)
+		return 0;
+	at = print_path(path->outer, out, size);
+	if (path->name)
+		n = snprintf(out + at, size - at, "%s%s", at ? "." : "",
+			     yaml_printable(path->name, name, sizeof(name)));
+	else
+		n = snprintf(out + at, size - at, "[%zu]", path->index);
+	return MIN(at + (size_t)n, size - 1);
+}
+
+static int fail(const struct reading *reading, const struct path *path, const struct yaml_node *node,
+		const char *what)
+{
+	const char *object = reading->source->object;
+	char where[256] = "";
+
+	print_path(path, where, sizeof(where));
+	return err_set(reading->err, -EINVAL, "%s:%u:%u: %s%s%s%s%s", reading->source->file,
+		       node->line, node->column, object ? object : "", object ? ": " : "", where,
+		       *where ? ": " : "", what);
+}
+
+static int fail_type(const struct reading *reading, const struct path *path,
+		     const struct yaml_node *node, const char *expected)
+{
+	char found[96], what[160];
+
+	snprintf(what, sizeof(what), "expected %s, found %s", expected,
+		 yaml_node_describe(node, found, sizeof(found)));
+	return fail(reading, path, node, what);
+}
+
+static int expect(const struct reading *reading, const struct path *path,
+		  const struct yaml_node *node, enum yaml_type type)
+{
+	if (node->kind != YAML_KIND_SCALAR || node->type != type)
+		return fail_type(reading, path, node, yaml_type_name(type));
+	return 0;
+}
+
+static int read_string(const struct reading *reading, const struct path *path,
+		       const struct yaml_node *node, char **ret)
+{
+	int r = expect(reading, path, node, YAML_TYPE_STRING);
+
+	if (r < 0)
+		return r;
+	if (strlen(node->text) != node->n)
+		return fail(reading, path, node, "a string with a NUL in it");
+	*ret = (char *)node->text; /* protobuf-c has no const; nobody writes to it */
+	return 0;
+}
+
+static int read_int(const struct reading *reading, const struct path *path,
+		    const struct yaml_node *node, int64_t min, int64_t max, int64_t *ret)
+{
+	int r = expect(reading, path, node, YAML_TYPE_INT);
+
+	if (r < 0)
+		return r;
+	*ret = yaml_scalar_int(node->text);
+	if (*ret < min || *ret > max)
+		return fail_type(reading, path, node, "a 32-bit integer");
+	return 0;
+}
+
+static int read_time(const struct reading *reading, const struct path *path,
+		     const struct yaml_node *node, ProtobufCMessage **ret)
+{
+	K8s__Time *time = arena_alloc(reading->arena, sizeof(*time));
+	int r = expect(reading, path, node, YAML_TYPE_STRING);
+
+	if (r < 0)
+		return r;
+	k8s__time__init(time);
+	if (rfc3339_parse(node->text, &time->seconds, &time->nanos) < 0)
+		return fail_type(reading, path, node, "a time such as 2006-01-02T15:04:05Z");
+	time->has_seconds = true;
+	time->has_nanos = true;
+	*ret = &time->base;
+	return 0;
+}
+
+/* Writes one value to where the message, or a list of it, has it. */
+static int read_value(const struct reading *reading, const struct path *path,
+		      const struct yaml_node *node, const ProtobufCFieldDescriptor *field, void *at)
+{
+	int64_t number;
+	int r;
+
+	switch (field->type) {
+	case PROTOBUF_C_TYPE_STRING:
+		return read_string(reading, path, node, at);
+	case PROTOBUF_C_TYPE_INT32:
+		r = read_int(reading, path, node, INT32_MIN, INT32_MAX, &number);
+		if (r == 0)
+			*(int32_t *)at = (int32_t)number;
+		return r;
+	case PROTOBUF_C_TYPE_INT64:
+		return read_int(reading, path, node, INT64_MIN, INT64_MAX, at);
+	case PROTOBUF_C_TYPE_BOOL:
+		r = expect(reading, path, node, YAML_TYPE_BOOL);
+		if (r == 0)
+			*(protobuf_c_boolean *)at = yaml_scalar_bool(node->text);
+		return r;
+	case PROTOBUF_C_TYPE_MESSAGE:
+		if (field->descriptor == &k8s__time__descriptor)
+			return read_time(reading, path, node, at);
+		return read_message(reading, path, node, field->descriptor, at);
+	default:
+		assert(!"a type that the schema does not use");
+		return fail(reading, path, node, "a type that is not supported");
+	}
+}
+
+static size_t element_size(ProtobufCType type)
+{
+	switch (type) {
+	case PROTOBUF_C_TYPE_INT32:
+		return sizeof(int32_t);
+	case PROTOBUF_C_TYPE_INT64:
+		return sizeof(int64_t);
+	case PROTOBUF_C_TYPE_BOOL:
+		return sizeof(protobuf_c_boolean);
+	default:
+		return sizeof(void *);
+	}
+}
+
+static int read_list(const struct reading *reading, const struct path *path,
+		     const struct yaml_node *node, const ProtobufCFieldDescriptor *field,
+		     char *message)
+{
+	size_t size = element_size(field->type);
+	char *values;
+
+	if (node->kind != YAML_KIND_SEQUENCE)
+		return fail_type(reading, path, node, "a list");
+	values = arena_array(reading->arena, node->n, size);
+	for (size_t i = 0; i < node->n; i++) {
+		struct path inner = {.outer = path, .index = i};
+		int r = read_value(reading, &inner, node->items[i], field, values + i * size);
+
+		if (r < 0)
+			return r;
+	}
+	*(size_t *)(message + field->quantifier_offset) = node->n;
+	*(void **)(message + field->offset) = values;
+	return 0;
+}
+
+/* A mapping's own entries, and those of "<<" that it does not have itself. */
+struct entries {
+	K8s__MapEntry **v;
+	size_t n, capacity;
+	struct map seen;
+};
+
+static int add_entry(const struct reading *reading, const struct path *path,
+		     const struct yaml_node *key, const struct yaml_node *value, bool merged,
+		     struct entries *entries)
+{
+	struct path inner = {.outer = path, .name = key->text};
+	K8s__MapEntry *entry;
+	int r = 0;
+
+	if (map_get(&entries->seen, key->text))
+		return merged ? 0 : fail(reading, &inner, key, "given twice");
+	if (strlen(key->text) != key->n)
+		return fail(reading, path, key, "a key with a NUL in it");
+	entry = arena_alloc(reading->arena, sizeof(*entry));
+	k8s__map_entry__init(entry);
+	entry->key = (char *)key->text;
+	entry->value = (char *)"";
+	if (!yaml_node_is_null(value))
+		r = read_string(reading, &inner, value, &entry->value);
+	if (r < 0)
+		return r;
+	map_set(&entries->seen, entry->key, entry);
+	array_grow(&entries->v, &entries->capacity, entries->n, sizeof(*entries->v));
+	entries->v[entries->n++] = entry;
+	return 0;
+}
+
+static int add_entries(const struct reading *reading, const struct path *path,
+		       const struct yaml_node *node, bool merged, struct entries *entries)
+{
+	int r = 0;
+
+	if (node->kind != YAML_KIND_MAPPING)
+		return fail_type(reading, path, node, "a mapping");
+	for (size_t i = 0; i < node->n && r == 0; i++)
+		if (!streq(node->pairs[2 * i]->text, "<<"))
+			r = add_entry(reading, path, node->pairs[2 * i], node->pairs[2 * i + 1],
+				      merged, entries);
+	for (size_t i = 0; i < node->n && r == 0; i++) {
+		const struct yaml_node *source = node->pairs[2 * i + 1];
+
+		if (!streq(node->pairs[2 * i]->text, "<<"))
+			continue;
+		if (source->kind != YAML_KIND_SEQUENCE)
+			r = add_entries(reading, path, source, true, entries);
+		else
+			for (size_t j = 0; j < source->n && r == 0; j++)
+				r = add_entries(reading, path, source->items[j], true, entries);
+	}
+	return r;
+}
+
+static int read_map(const struct reading *reading, const struct path *path,
+		    const struct yaml_node *node, const ProtobufCFieldDescriptor *field,
+		    char *message)
+{
+	struct entries entries = {0};
+	int r = add_entries(reading, path, node, false, &entries);
+
+	map_done(&entries.seen);
+	if (r == 0 && entries.n) {
+		void *v = arena_array(reading->arena, entries.n, sizeof(*entries.v));
+
+		*(void **)(message + field->offset) =
+			memcpy(v, entries.v, entries.n * sizeof(*entries.v));
+		*(size_t *)(message + field->quantifier_offset) = entries.n;
+	}
+	util_free_pointer(&entries.v);
+	return r;
+}
+
+static int read_field(const struct reading *reading, const struct path *path,
+		      const struct yaml_node *node, const ProtobufCFieldDescriptor *field,
+		      char *message)
+{
+	int r;
+
+	if (yaml_node_is_null(node))
+		return 0;
+	if (field->label == PROTOBUF_C_LABEL_REPEATED) {
+		if (field->descriptor == &k8s__map_entry__descriptor)
+			return read_map(reading, path, node, field, message);
+		return read_list(reading, path, node, field, message);
+	}
+	r = read_value(reading, path, node, field, message + field->offset);
+	if (r == 0 && field->type != PROTOBUF_C_TYPE_STRING && field->type != PROTOBUF_C_TYPE_MESSAGE)
+		*(protobuf_c_boolean *)(message + field->quantifier_offset) = true;
+	return r;
+}
+
+struct target {
+	const ProtobufCMessageDescriptor *type;
+	char *message;
+	uint64_t seen; /* fields given, a bit each */
+};
+
+static int read_pair(const struct reading *reading, const struct path *path,
+		     const struct yaml_node *key, const struct yaml_node *value, bool merged,
+		     struct target *target)
+{
+	const ProtobufCFieldDescriptor *field =
+		protobuf_c_message_descriptor_get_field_by_name(target->type, key->text);
+	struct path inner = {.outer = path};
+	uint64_t bit;
+
+	if (!field || strlen(key->text) != key->n)
+		return 0;
+	inner.name = field->name;
+	bit = UINT64_C(1) << (field - target->type->fields);
+	if (target->seen & bit)
+		return merged ? 0 : fail(reading, &inner, key, "given twice");
+	target->seen |= bit;
+	return read_field(reading, &inner, value, field, target->message);
+}
+
+static int read_fields(const struct reading *reading, const struct path *path,
+		       const struct yaml_node *node, bool merged, struct target *target)
+{
+	int r = 0;
+
+	if (node->kind != YAML_KIND_MAPPING)
+		return fail_type(reading, path, node, "a mapping");
+	for (size_t i = 0; i < node->n && r == 0; i++)
+		r = read_pair(reading, path, node->pairs[2 * i], node->pairs[2 * i + 1], merged,
+			      target);
+	for (size_t i = 0; i < node->n && r == 0; i++) {
+		const struct yaml_node *source = node->pairs[2 * i + 1];
+
+		if (!streq(node->pairs[2 * i]->text, "<<"))
+			continue;
+		if (source->kind != YAML_KIND_SEQUENCE)
+			r = read_fields(reading, path, source, true, target);
+		else
+			for (size_t j = 0; j < source->n && r == 0; j++)
+				r = read_fields(reading, path, source->items[j], true, target);
+	}
+	return r;
+}
+
+static int read_message(const struct reading *reading, const struct path *path,
+			const struct yaml_node *node, const ProtobufCMessageDescriptor *type,
+			ProtobufCMessage **ret)
+{
+	struct target target = {.type = type};
+	int r;
+
+	assert(type->n_fields <= FIELDS_MAX);
+	target.message = arena_alloc(reading->arena, type->sizeof_message);
+	type->message_init((ProtobufCMessage *)target.message);
+	r = read_fields(reading, path, node, false, &target);
+	if (r < 0)
+		return r;
+	*ret = (ProtobufCMessage *)target.message;
+	return 0;
+}
+
+int yaml_message_read(const struct yaml_source *source, const struct yaml_node *node,
+		      const ProtobufCMessageDescriptor *type, struct arena *arena,
+		      ProtobufCMessage **ret, struct err *err)
+{
+	struct reading reading = {.source = source, .arena = arena, .err = err};
+
+	return read_message(&reading, NULL, node, type, ret);
+}

@@ -30,8 +30,7 @@ struct runner {
 void runner_init(struct runner *runner, int64_t min_interval_ns, int64_t retry_interval_ns,
 		 int64_t max_interval_ns);
 void runner_request(struct runner *runner);
-/* When the next run should start: now or earlier, later, or RUNNER_NEVER (also while one is
- * running). */
+/* When the next run should start: now or earlier, later, or RUNNER_NEVER (as while one runs). */
 int64_t runner_next(const struct runner *runner, int64_t now_ns);
 void runner_started(struct runner *runner);
 void runner_finished(struct runner *runner, bool success, int64_t now_ns);

@@ -22,7 +22,6 @@ void node_ports_init(struct node_ports *node_ports, enum family family, const st
 void node_ports_done(struct node_ports *node_ports);
 /* Has a CIDR some address in common with 127.0.0.0/8, or with ::1? */
 bool node_ports_contain_loopback(const struct node_ports *node_ports, enum family family);
-/* The interface addresses that match, without duplicates, sorted; an array for the caller to free.
- */
+/* The interface addresses that match, distinct and sorted; an array for the caller to free. */
 struct addr *node_ports_select(const struct node_ports *node_ports, const struct addr *addresses,
 			       size_t n_addresses, size_t *ret_n);

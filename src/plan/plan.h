@@ -41,8 +41,7 @@ struct port_plan {
 	bool externally_accessible; /* a node port, a VIP or an external IP (hidden ones count) */
 	bool node_in_ranges;        /* some source range holds this node's address */
 	enum plan_refusal internal; /* fate of cluster IP traffic */
-	enum plan_refusal
-		external; /* fate of outside traffic to external addresses, if there are any */
+	enum plan_refusal external; /* fate of outside traffic, if external addresses exist */
 
 	bool use_cluster_group; /* the list use.cluster needs a chain */
 	bool use_local_group;   /* the list use.local needs a chain */

@@ -23,6 +23,5 @@ struct settings {
 	int64_t min_sync_period_ns;
 };
 
-/* Are NodePorts on 127.0.0.0/8 served: asked for, IPv4, and loopback among the node port addresses?
- */
+/* Are NodePorts on 127.0.0.0/8 served: asked for, IPv4, and loopback is among node_ports? */
 bool settings_localhost_node_ports(const struct settings *settings);

@@ -10,21 +10,21 @@
  *
  *	struct slice *slice = build_slice("default/web-1", "web", FAMILY_IPV4);
  *	build_slice_port(slice, "http", PROTOCOL_TCP, 8080);
- *	build_hints(slice, build_endpoint(slice, "10.1.0.1", "node-a", BUILD_READY), "zone-a",
- *NULL);
+ *	build_hints(slice, build_endpoint(slice, "10.1.0.1", "node-a", BUILD_READY), "a", NULL);
  *
  *	struct endpoints *list = build_list(slice, "node-a");
  *
  * The caller owns what is returned (service_unref(), slice_unref(), endpoints_unref()) or hands it
- *to the model. A text that does not parse fails the test.
+ * to the model. A text that does not parse fails the test.
  */
 
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+
+#include <cmocka.h>
 
 #include "model/endpoints.h"
 #include "model/service.h"

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Flags as a table, and command lines read by kube-proxy's rules:
+ *
+ *   --name=value, --name value, and for switches --name, --name=false (a value behind a blank would
+ * be an argument of its own); -v 4, -v=4, -v4; `_` and `-` in names are the same; `--` ends the
+ * flags. A flag may be repeated: lists grow, for all others the last one counts. The word behind a
+ * flag that needs a value is its value, whatever it looks like. Arguments that are no flags are an
+ * error, empty ones are not.
+ *
+ * A row says where its value goes as an offset into the caller's structure, so a new flag is one
+ * new row and one new member. Text is borrowed from the command line.
+ */
+
+#include <stdio.h>
+
+#include "base/err.h"
+
+struct flag_list {
+	char **v; /* owned */
+	size_t n;
+	size_t capacity;
+};
+
+enum flag_kind {
+	FLAG_BOOL = 0, /* bool */
+	FLAG_INT,      /* int32_t; 0x, 0o and 0b prefixes and a plain leading 0 (octal) as in Go */
+	FLAG_LEVEL,    /* int32_t; decimal, not negative */
+	FLAG_STRING,   /* const char *; NULL when not given and without default */
+	FLAG_WORD,     /* const char *; as a string, but "--name" alone means "true" */
+	FLAG_LIST,     /* struct flag_list; split at commas, "" adds nothing */
+	FLAG_DURATION, /* int64_t nanoseconds */
+	FLAG_KIND_COUNT,
+};
+
+struct flag {
+	const char *group; /* heading in the help; rows of a group stand together */
+	const char *name;  /* with `-` between the words */
+	char letter;       /* the short form, or 0 */
+	enum flag_kind kind;
+	size_t offset;
+	unsigned int commands; /* bit set: where it may be used */
+	const char *initial;   /* the default as text; NULL: zero, false, empty */
+	const char *value;     /* what the help calls the value; NULL: after the kind */
+	const char *help;
+};
+
+/* Go's spellings of true and false: 1, t, T, true, TRUE, True and their opposites; -EINVAL for
+ * others. */
+int flag_bool_parse(const char *s, bool *ret);
+/* Sets the defaults in `target`, which must be zeroed or have gone through flags_done(). */
+void flags_init(const struct flag *flags, size_t n, void *target);
+void flags_done(const struct flag *flags, size_t n, void *target);
+/* Reads a command line without program and command name; `command` is one bit. */
+int flags_parse(const struct flag *flags, size_t n, unsigned int command, int argc, char **argv,
+		void *target, struct err *err);
+/* The flags of one command, for people. */
+void flags_help(const struct flag *flags, size_t n, unsigned int command, FILE *out);

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Everything that is wrong with a command line or a configuration, found in one pass, one line
+ * each. */
+
+#include "base/util.h"
+
+struct problems {
+	char **v;
+	size_t n;
+	size_t capacity;
+};
+
+void problems_add(struct problems *problems, const char *fmt, ...) attr_printf(2, 3);
+/* Each to stderr as "who: problem". */
+void problems_print(const struct problems *problems, const char *who);
+void problems_done(struct problems *problems);
+
+#define cleanup_problems cleanup(problems_done)

@@ -10,7 +10,7 @@
  *
  *	struct slice *slice = build_slice("default/web-1", "web", FAMILY_IPV4);
  *	build_slice_port(slice, "http", PROTOCOL_TCP, 8080);
- *	build_hints(slice, build_endpoint(slice, "10.1.0.1", "node-a", BUILD_READY), "a", NULL);
+ *	build_hints(slice, build_endpoint(slice, "10.1.0.1", "node-a", BUILD_READY), "a,b", NULL);
  *
  *	struct endpoints *list = build_list(slice, "node-a");
  *

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <stdio.h>
+
+#include "backends/backend.h"
+#include "cli/options.h"
+
+/* 1: cleaned, 0: the family is not usable on this host (reason in *err), negative: failed. */
+static int clean_family(enum family family, struct err *err)
+{
+	int r = backend_iptables.usable(family, err);
+
+	if (r <= 0)
+		return r;
+	r = (backend_iptables.cleanup)(family,
+				       err); /* in brackets: base/util.h has a macro of that name */
+	return r < 0 ? r : 1;
+}
+
+/* A family that the host does not have holds no rules either; but one of them it must have. */
+int cleanup_all(const char *who)
+{
+	int exit_code = EXIT_DONE;
+	size_t n_usable = 0;
+	struct err err;
+
+	for (enum family family = 0; family < FAMILY_COUNT; family++) {
+		int r = clean_family(family, &err);
+
+		n_usable += r != 0;
+		if (r < 0) {
+			fprintf(stderr, "%s: removing the %s rules: %s\n", who, family_name(family),
+				err.text);
+			exit_code = EXIT_FAILED;
+		}
+	}
+	if (n_usable == 0) {
+		fprintf(stderr, "%s: no rules can be read on this host: %s\n", who, err.text);
+		exit_code = EXIT_FAILED;
+	}
+	return exit_code;
+}
+
+int cmd_cleanup(int argc, char **argv)
+{
+	cleanup_options struct options options = {0};
+	cleanup_problems struct problems problems = {0};
+	struct config config = {0};
+	int r = command_parse(COMMAND_CLEANUP, argc, argv, &options);
+
+	if (r != EXIT_DONE)
+		return r == COMMAND_ANSWERED ? EXIT_DONE : r;
+	if (options_logging(&options, &config, &problems) < 0) {
+		problems_print(&problems, "portolan cleanup");
+		return EXIT_USAGE;
+	}
+	log_setup(config.log_format, config.verbosity);
+	return cleanup_all("portolan cleanup");
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The dry run: a folder of manifests in, the text of a first, full sync out. Nothing of the machine
+ * that it runs on gets into the text, so that the rules of any node can be looked at anywhere: the
+ * host is taken to have all that a current kernel offers, and the Node object's addresses for its
+ * interfaces'.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "backends/iptables/render.h"
+#include "cli/options.h"
+#include "sources/manifests.h"
+
+struct render_job {
+	const char *manifests;
+	enum render_format format;
+	bool families[FAMILY_COUNT];
+	bool both;
+};
+
+static void check_job(const struct options *options, struct render_job *ret,
+		      struct problems *problems)
+{
+	const char *families = options->ip_family;
+
+	*ret = (struct render_job){.manifests = options->manifests};
+	if (!options->manifests || !options->manifests[0])
+		problems_add(problems, "no source: give --manifests DIR");
+	if (render_format_parse(options->format, &ret->format) < 0)
+		problems_add(problems, "--format: \"%s\" is not restore or save", options->format);
+	ret->both = streq(families, "both");
+	ret->families[FAMILY_IPV4] = ret->both || streq(families, "ipv4");
+	ret->families[FAMILY_IPV6] = ret->both || streq(families, "ipv6");
+	if (!ret->families[FAMILY_IPV4] && !ret->families[FAMILY_IPV6])
+		problems_add(problems, "--ip-family: \"%s\" is not ipv4, ipv6 or both", families);
+}
+
+static void on_set_service(void *arg, struct service *service)
+{
+	model_set_service(arg, service);
+}
+
+static void on_remove_service(void *arg, const char *key)
+{
+	model_remove_service(arg, key);
+}
+
+static void on_set_slice(void *arg, struct slice *slice)
+{
+	model_set_slice(arg, slice);
+}
+
+static void on_remove_slice(void *arg, const char *key)
+{
+	model_remove_slice(arg, key);
+}
+
+static void on_set_node(void *arg, struct node *node)
+{
+	model_set_node(arg, node);
+}
+
+static void on_synced(void *arg)
+{
+	(void)arg;
+}
+
+static void on_report(void *arg, enum log_severity severity, const char *text)
+{
+	(void)arg;
+	if (severity != LOG_SEVERITY_INFO)
+		fprintf(stderr, "portolan render: %s\n", text);
+	else
+		log_debug(2, text);
+}
+
+/* The number of broken files and objects, which have been named; the rest is in the model. */
+static int load(const struct render_job *job, struct model *model)
+{
+	const struct source_sink sink = {
+		.set_service = on_set_service,
+		.remove_service = on_remove_service,
+		.set_slice = on_set_slice,
+		.remove_slice = on_remove_slice,
+		.set_node = on_set_node,
+		.synced = on_synced,
+		.arg = model,
+	};
+	struct err err;
+	int r = manifests_load(job->manifests, model_node_name(model), &sink, on_report, NULL,
+			       &err);
+
+	if (r < 0)
+		fprintf(stderr, "portolan render: --manifests: %s\n", err.text);
+	return r;
+}
+
+/* What the node's interfaces of one family have, as far as can be known; the caller frees. */
+static struct addr *node_addresses(const struct node *node, const struct node_ips *ips,
+				   enum family family, size_t *ret_n)
+{
+	size_t n_node = node ? node->n_addresses : 0;
+	struct addr *addresses = xcalloc(n_node + 2, sizeof(*addresses));
+	size_t n = 0;
+
+	for (size_t i = 0; i < n_node; i++)
+		if (node->addresses[i].family == family)
+			addresses[n++] = node->addresses[i];
+	addresses[n++] = ips->addr[family]; /* a bind address; duplicates do no harm */
+	addr_parse(family == FAMILY_IPV4 ? "127.0.0.1" : "::1", &addresses[n++]);
+	*ret_n = n;
+	return addresses;
+}
+
+static int render_family(const struct render_job *job, const struct config *config,
+			 struct model *model, enum family family, struct text *ret, struct err *err)
+{
+	static const struct ruleset_host host = {
+		.random_fully = true,
+		.nfacct_invalid = true,
+		.nfacct_localhost = true,
+	};
+	const struct node *node = model_node(model);
+	struct settings settings;
+	struct node_ips ips;
+	size_t n;
+	cleanup_free struct addr *addresses = NULL;
+	int r;
+
+	r = config_settings(config, node, family, &settings, err);
+	if (r < 0)
+		return r;
+	config_node_ips(config, node, &ips);
+	addresses = node_addresses(node, &ips, family, &n);
+	if (job->both)
+		text_printf(ret, "# ip%stables-%s\n", family == FAMILY_IPV6 ? "6" : "",
+			    render_format_name(job->format));
+	render(&(struct render_input){.settings = &settings,
+				      .host = &host,
+				      .addresses = addresses,
+				      .n_addresses = n},
+	       model, job->format, ret, NULL);
+	config_settings_done(&settings);
+	return 0;
+}
+
+static int write_out(struct text *text, struct err *err)
+{
+	const char *data;
+	size_t n;
+
+	while ((data = text_head(text, &n))) {
+		if (fwrite(data, 1, n, stdout) != n)
+			return err_sys(err, -errno, "writing to standard output");
+		text_consume(text, n);
+	}
+	if (fflush(stdout) != 0)
+		return err_sys(err, -errno, "writing to standard output");
+	return 0;
+}
+
+static int render_all(const struct render_job *job, const struct config *config,
+		      struct model *model)
+{
+	struct err err;
+
+	for (enum family family = 0; family < FAMILY_COUNT; family++) {
+		cleanup_text struct text text;
+
+		text_init(&text);
+		if (!job->families[family])
+			continue;
+		if (render_family(job, config, model, family, &text, &err) < 0 ||
+		    write_out(&text, &err) < 0) {
+			fprintf(stderr, "portolan render: %s\n", err.text);
+			return EXIT_FAILED;
+		}
+	}
+	return EXIT_DONE;
+}
+
+static int load_and_render(const struct render_job *job, const struct config *config,
+			   struct model *model)
+{
+	const struct node *node;
+	int broken = load(job, model);
+
+	if (broken < 0)
+		return EXIT_FAILED;
+	node = model_node(model);
+	if (config->detect_mode == DETECT_NODE_CIDR && (!node || node->n_pod_cidrs == 0))
+		fprintf(stderr,
+			"portolan render: --detect-local-mode=NodeCIDR: no Node %s with podCIDRs, "
+			"going on without\n",
+			config->node_name);
+	if (render_all(job, config, model) != EXIT_DONE)
+		return EXIT_FAILED;
+	return broken > 0 ? EXIT_FAILED : EXIT_DONE;
+}
+
+int cmd_render(int argc, char **argv)
+{
+	cleanup_options struct options options = {0};
+	cleanup_problems struct problems problems = {0};
+	cleanup_config struct config config = {0};
+	struct render_job job;
+	struct model *model;
+	int r = command_parse(COMMAND_RENDER, argc, argv, &options);
+
+	if (r != EXIT_DONE)
+		return r == COMMAND_ANSWERED ? EXIT_DONE : r;
+	options_config(&options, &config, &problems);
+	check_job(&options, &job, &problems);
+	if (problems.n > 0) {
+		problems_print(&problems, "portolan render");
+		return EXIT_USAGE;
+	}
+	log_setup(config.log_format, config.verbosity);
+	model = model_new(config.node_name, 0);
+	r = load_and_render(&job, &config, model);
+	model_free(model);
+	return r;
+}

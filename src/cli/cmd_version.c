@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <event2/event.h>
+#include <stdio.h>
+
+#include "cli/options.h"
+
+/* The kube-proxy whose flags, rules and behaviour this version has. */
+#define KUBERNETES_VERSION "v1.36"
+
+void version_print(bool raw)
+{
+	if (!raw) {
+		printf("Portolan v%s (kube-proxy of Kubernetes %s)\n", PORTOLAN_VERSION,
+		       KUBERNETES_VERSION);
+		return;
+	}
+	printf("version: v%s\nkubernetes: %s\ncompiler: %s\nlibevent: %s\n", PORTOLAN_VERSION,
+	       KUBERNETES_VERSION, __VERSION__, event_get_version());
+}
+
+int cmd_version(int argc, char **argv)
+{
+	cleanup_options struct options options = {0};
+	int r = command_parse(COMMAND_VERSION, argc, argv, &options);
+
+	if (r != EXIT_DONE)
+		return r == COMMAND_ANSWERED ? EXIT_DONE : r;
+	version_print(false);
+	return EXIT_DONE;
+}

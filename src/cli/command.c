@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cli/command.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cli/nearest.h"
+#include "cli/options.h"
+
+const struct command commands[COMMAND_COUNT] = {
+	[COMMAND_RUN] = {"run", "[flags]",
+			 "Keep this node's rules as the Services ask, until told to stop.",
+			 cmd_run},
+	[COMMAND_RENDER] = {"render", "--manifests DIR [flags]",
+			    "Print the rules that run would write, and touch nothing.", cmd_render},
+	[COMMAND_CLEANUP] = {"cleanup", "[flags]",
+			     "Remove the rules that a proxy left on this node.", cmd_cleanup},
+	[COMMAND_VERSION] = {"version", "", "Print the version.", cmd_version},
+	[COMMAND_HELP] = {"help", "[command]", "Explain a command and its flags.", cmd_help},
+};
+
+const struct command *command_find(const char *name)
+{
+	if (streq(name, "--help") || streq(name, "-h"))
+		return &commands[COMMAND_HELP];
+	if (streq(name, "--version"))
+		return &commands[COMMAND_VERSION];
+	for (size_t i = 0; i < COMMAND_COUNT; i++)
+		if (streq(name, commands[i].name))
+			return &commands[i];
+	return NULL;
+}
+
+const char *command_suggest(const char *name)
+{
+	struct nearest nearest;
+
+	nearest_init(&nearest, name);
+	for (size_t i = 0; i < COMMAND_COUNT; i++)
+		nearest_offer(&nearest, commands[i].name);
+	return nearest.best;
+}
+
+void command_help(enum command_id id)
+{
+	const struct command *command = &commands[id];
+
+	printf("Usage: portolan %s%s%s\n\n%s\n", command->name, command->arguments[0] ? " " : "",
+	       command->arguments, command->summary);
+	flags_help(options_flags, options_n_flags, 1u << id, stdout);
+}
+
+static int command_usage(enum command_id id, const char *problem)
+{
+	fprintf(stderr, "portolan %s: %s\n", commands[id].name, problem);
+	return id == COMMAND_RUN ? EXIT_FAILED : EXIT_USAGE;
+}
+
+/* --version and --version=raw; kube-proxy also takes true and false here. */
+static int answer_version(enum command_id id, const char *value)
+{
+	bool wanted = true;
+
+	if (!streq(value, "raw") && flag_bool_parse(value, &wanted) < 0)
+		return command_usage(id, "--version: give no value, or raw");
+	if (!wanted)
+		return EXIT_DONE;
+	version_print(streq(value, "raw"));
+	return COMMAND_ANSWERED;
+}
+
+int command_parse(enum command_id id, int argc, char **argv, struct options *ret)
+{
+	struct err err;
+
+	if (options_parse(id, argc, argv, ret, &err) < 0)
+		return command_usage(id, err.text);
+	if (ret->help) {
+		command_help(id);
+		return COMMAND_ANSWERED;
+	}
+	return ret->version ? answer_version(id, ret->version) : EXIT_DONE;
+}

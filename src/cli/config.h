@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The configuration, once it is known to be valid, and what follows from it when the Node is known.
+ */
+
+#include "base/log.h"
+#include "cli/problems.h"
+#include "model/node.h"
+#include "plan/settings.h"
+
+struct config {
+	char *node_name;       /* lower case, never empty */
+	bool has_bind_address; /* given, and not 0.0.0.0 or :: */
+	struct addr bind_address;
+
+	bool masquerade_all;
+	uint32_t masquerade_mark;
+	bool localhost_node_ports;
+	bool allow_external_ips;
+	int64_t sync_period_ns;
+	int64_t min_sync_period_ns;
+
+	bool node_ports_primary; /* --nodeport-addresses=primary */
+	struct prefix *node_port_cidrs;
+	size_t n_node_port_cidrs;
+
+	enum detect_mode detect_mode;
+	struct prefix *cluster_cidrs; /* only read in mode ClusterCIDR */
+	size_t n_cluster_cidrs;
+	char *interface; /* bridge or prefix; "" in the CIDR modes */
+
+	enum log_format log_format;
+	int verbosity;
+};
+
+void config_done(struct config *config);
+
+/* This node's addresses: a bind address, else the Node's, else loopback. node may be NULL: not
+ * known. */
+struct node_ips {
+	enum family primary;
+	struct addr addr[FAMILY_COUNT];
+};
+
+void config_node_ips(const struct config *config, const struct node *node, struct node_ips *ret);
+
+/*
+ * What plans and backends see, for one family. Borrows from config, which must live longer;
+ * config_settings_done() frees the rest.
+ */
+int config_settings(const struct config *config, const struct node *node, enum family family,
+		    struct settings *ret, struct err *err);
+void config_settings_done(struct settings *settings);
+
+/*
+ * Does the configuration fit the families that this host and Node have? What is only doubtful goes
+ * to `warnings`; an error is something that can never work.
+ */
+int config_check_families(const struct config *config, const struct node *node, bool dual_stack,
+			  struct problems *warnings, struct err *err);
+
+#define cleanup_config cleanup(config_done)

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cli/daemon.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "backends/backend.h"
+#include "cli/command.h"
+#include "cli/duration.h"
+#include "cli/proxier.h"
+#include "kernel/clock.h"
+#include "sources/manifests.h"
+
+/* How long the Node may lack podCIDRs in mode NodeCIDR: kube-proxy's 30 s for a Node and 5 min for
+ * these. */
+#define POD_CIDRS_TIMEOUT_S (30 + 5 * 60)
+
+enum phase {
+	PHASE_READING = 0,
+	PHASE_WAITING,
+	PHASE_PROXYING,
+	PHASE_COUNT,
+};
+
+struct daemon {
+	const struct daemon_input *input;
+	const struct config *config;
+	struct event_base *loop;
+	struct model *model;
+	struct manifests *manifests;
+	struct event *signals[3];
+	struct event *node_timeout;
+
+	enum phase phase;
+	bool ended;
+	int exit_code;
+
+	/* of each family that is proxied */
+	struct proxier *proxiers[FAMILY_COUNT];
+	struct settings settings[FAMILY_COUNT];
+	struct node *node; /* as it was when the settings were made; NULL: not known */
+};
+
+static void end(struct daemon *daemon, int exit_code)
+{
+	daemon->ended = true;
+	daemon->exit_code = exit_code;
+	event_base_loopbreak(daemon->loop);
+}
+
+static void fail(struct daemon *daemon, const char *message, const char *reason)
+{
+	log_error(message, KV("err", LOG_STR(reason)));
+	end(daemon, EXIT_FAILED);
+}
+
+static int64_t steady_now_ns(void *arg)
+{
+	(void)arg;
+	return clock_now_ns();
+}
+
+/* Which families this host can proxy; an error when the primary one is not among them. */
+static int find_families(struct daemon *daemon, bool usable[FAMILY_COUNT], struct err *err)
+{
+	struct node_ips ips;
+
+	config_node_ips(daemon->config, daemon->node, &ips);
+	for (enum family family = 0; family < FAMILY_COUNT; family++) {
+		struct err reason;
+		int r = backend_iptables.usable(family, &reason);
+
+		usable[family] = r > 0;
+		if (r > 0)
+			continue;
+		if (family == ips.primary) {
+			*err = reason;
+			return err_wrap(err, r < 0 ? r : -EOPNOTSUPP,
+					"this host cannot proxy the primary family, %s",
+					family_name(family));
+		}
+		log_info("Family not available, going on without it",
+			 KV("ipFamily", LOG_STR(family_name(family))),
+			 KV("reason", LOG_STR(reason.text)));
+	}
+	if (addr_is_loopback(&ips.addr[ips.primary]))
+		log_warning("This node's address is not known, assuming loopback; --bind-address "
+			    "can name it");
+	return 0;
+}
+
+static int open_families(struct daemon *daemon, const bool usable[FAMILY_COUNT], struct err *err)
+{
+	const struct proxier_clock clock = {.now_ns = steady_now_ns};
+
+	for (enum family family = 0; family < FAMILY_COUNT; family++) {
+		struct settings *settings = &daemon->settings[family];
+		int r;
+
+		if (!usable[family])
+			continue;
+		r = config_settings(daemon->config, daemon->node, family, settings, err);
+		if (r < 0)
+			return r;
+		if (settings->detector.kind == DETECTOR_NONE)
+			log_debug(
+				2, "No CIDR tells this node's own pods from other traffic",
+				KV("ipFamily", LOG_STR(family_name(family))),
+				KV("mode", LOG_STR(detect_mode_name(daemon->config->detect_mode))));
+		r = proxier_new(daemon->loop, &backend_iptables, settings, daemon->model, &clock,
+				&daemon->proxiers[family], err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int open_all(struct daemon *daemon, struct err *err)
+{
+	cleanup_problems struct problems warnings = {0};
+	bool usable[FAMILY_COUNT];
+	bool dual_stack;
+	int r;
+
+	r = find_families(daemon, usable, err);
+	if (r < 0)
+		return r;
+	dual_stack = usable[FAMILY_IPV4] && usable[FAMILY_IPV6];
+	r = config_check_families(daemon->config, daemon->node, dual_stack, &warnings, err);
+	for (size_t i = 0; i < warnings.n; i++)
+		log_warning("The configuration may be incomplete",
+			    KV("reason", LOG_STR(warnings.v[i])));
+	return r < 0 ? r : open_families(daemon, usable, err);
+}
+
+/* The Node is known as well as it ever will be: from here on rules are written. */
+static void begin(struct daemon *daemon)
+{
+	const struct node *node = model_node(daemon->model);
+	struct err err;
+
+	daemon->phase = PHASE_PROXYING;
+	daemon->node = node ? node_ref((struct node *)node) : NULL;
+	if (open_all(daemon, &err) < 0) {
+		fail(daemon, "Cannot start", err.text);
+		return;
+	}
+	if (daemon->input->init_only) {
+		log_info("Set up, ending before any rule is written");
+		end(daemon, EXIT_DONE);
+		return;
+	}
+	for (enum family family = 0; family < FAMILY_COUNT; family++)
+		if (daemon->proxiers[family])
+			proxier_start(daemon->proxiers[family]);
+}
+
+static bool has_pod_cidrs(const struct daemon *daemon)
+{
+	const struct node *node = model_node(daemon->model);
+
+	return node && node->n_pod_cidrs > 0;
+}
+
+static void on_synced(void *arg)
+{
+	const struct timeval timeout = {.tv_sec = POD_CIDRS_TIMEOUT_S};
+	struct daemon *daemon = arg;
+	const char *name = daemon->config->node_name;
+	const struct node *node = model_node(daemon->model);
+
+	if (daemon->config->detect_mode == DETECT_NODE_CIDR && !has_pod_cidrs(daemon)) {
+		log_warning("Waiting for the Node's podCIDRs", KV("node", LOG_STR(name)),
+			    KV("seconds", LOG_INT(POD_CIDRS_TIMEOUT_S)));
+		daemon->phase = PHASE_WAITING;
+		event_add(daemon->node_timeout, &timeout);
+		return;
+	}
+	if (!node)
+		log_warning("The Node is not known, going on without its addresses and zone",
+			    KV("node", LOG_STR(name)));
+	else if (node->n_addresses == 0)
+		log_warning("The Node has no addresses, going on without",
+			    KV("node", LOG_STR(name)));
+	begin(daemon);
+}
+
+static void on_node_timeout(evutil_socket_t fd, short what, void *arg)
+{
+	struct daemon *daemon = arg;
+
+	(void)fd;
+	(void)what;
+	fail(daemon, "Cannot start",
+	     model_node(daemon->model) ? "the Node was given no podCIDRs in time"
+				       : "the Node did not appear in time");
+}
+
+static void request(struct daemon *daemon, unsigned int families)
+{
+	for (enum family family = 0; family < FAMILY_COUNT; family++)
+		if (families & 1u << family && daemon->proxiers[family])
+			proxier_request(daemon->proxiers[family]);
+}
+
+static void on_set_service(void *arg, struct service *service)
+{
+	struct daemon *daemon = arg;
+
+	request(daemon, model_set_service(daemon->model, service));
+}
+
+static void on_remove_service(void *arg, const char *key)
+{
+	struct daemon *daemon = arg;
+
+	request(daemon, model_remove_service(daemon->model, key));
+}
+
+static void on_set_slice(void *arg, struct slice *slice)
+{
+	struct daemon *daemon = arg;
+
+	request(daemon, model_set_slice(daemon->model, slice));
+}
+
+static void on_remove_slice(void *arg, const char *key)
+{
+	struct daemon *daemon = arg;
+
+	request(daemon, model_remove_slice(daemon->model, key));
+}
+
+static bool same_pod_cidrs(const struct node *a, const struct node *b)
+{
+	if (a->n_pod_cidrs != b->n_pod_cidrs)
+		return false;
+	for (size_t i = 0; i < a->n_pod_cidrs; i++)
+		if (!prefix_equal(&a->pod_cidrs[i], &b->pod_cidrs[i]))
+			return false;
+	return true;
+}
+
+/*
+ * Rules stand on facts of the Node as it was at the start. Of what changes later only the zone is
+ * followed; new podCIDRs need a new start, a new address waits for the next one.
+ */
+static void compare_node(struct daemon *daemon, const struct node *node)
+{
+	struct node_ips before;
+	struct node_ips now;
+
+	if (daemon->config->detect_mode == DETECT_NODE_CIDR &&
+	    !same_pod_cidrs(daemon->node, node)) {
+		fail(daemon, "The Node's podCIDRs changed, a new start is needed",
+		     "podCIDRs differ from those at the start");
+		return;
+	}
+	config_node_ips(daemon->config, model_node(daemon->model), &before);
+	config_node_ips(daemon->config, node, &now);
+	for (enum family family = 0; family < FAMILY_COUNT; family++)
+		if (!addr_equal(&before.addr[family], &now.addr[family]))
+			log_warning("The Node's address changed, keeping the one of the start",
+				    KV("ipFamily", LOG_STR(family_name(family))));
+}
+
+static void on_set_node(void *arg, struct node *node)
+{
+	struct daemon *daemon = arg;
+	bool zone_changed;
+
+	if (!node)
+		log_warning("The Node is gone, keeping its last known facts",
+			    KV("node", LOG_STR(daemon->config->node_name)));
+	else if (daemon->phase == PHASE_PROXYING)
+		compare_node(daemon, node);
+	zone_changed = model_set_node(daemon->model, node);
+	if (daemon->phase == PHASE_WAITING && has_pod_cidrs(daemon)) {
+		event_del(daemon->node_timeout);
+		begin(daemon);
+		return;
+	}
+	for (enum family family = 0; zone_changed && family < FAMILY_COUNT; family++)
+		if (daemon->proxiers[family])
+			proxier_request_full(daemon->proxiers[family]);
+}
+
+static void on_report(void *arg, enum log_severity severity, const char *text)
+{
+	(void)arg;
+	LOG_CALL(severity, 0, text);
+}
+
+static void on_signal(evutil_socket_t number, short what, void *arg)
+{
+	struct daemon *daemon = arg;
+
+	(void)what;
+	if (number == SIGHUP) {
+		log_info("SIGHUP is ignored: manifests are followed, nothing needs reloading");
+		return;
+	}
+	log_info("Ending, rules stay",
+		 KV("signal", LOG_STR(number == SIGTERM ? "SIGTERM" : "SIGINT")));
+	end(daemon, EXIT_DONE);
+}
+
+static void listen_to_signals(struct daemon *daemon)
+{
+	static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
+
+	signal(SIGPIPE, SIG_IGN); /* a tool that ends early is an error of a write, not our end */
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
+		daemon->signals[i] = evsignal_new(daemon->loop, numbers[i], on_signal, daemon);
+		event_add(daemon->signals[i], NULL);
+	}
+}
+
+static int64_t wall_clock_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return now.tv_sec * CLOCK_NS_PER_SECOND + now.tv_nsec;
+}
+
+static void log_start(const struct daemon_input *input)
+{
+	const struct config *config = input->config;
+	char sync[DURATION_TEXT_MAX];
+	char min[DURATION_TEXT_MAX];
+
+	duration_print(config->sync_period_ns, sync);
+	duration_print(config->min_sync_period_ns, min);
+	log_info("Starting Portolan", KV("version", LOG_STR(PORTOLAN_VERSION)),
+		 KV("mode", LOG_STR(backend_iptables.name)), KV("node", LOG_STR(config->node_name)),
+		 KV("manifests", LOG_STR(input->manifests)),
+		 KV("detectLocalMode", LOG_STR(detect_mode_name(config->detect_mode))),
+		 KV("masqueradeAll", LOG_BOOL(config->masquerade_all)),
+		 KV("syncPeriod", LOG_STR(sync)), KV("minSyncPeriod", LOG_STR(min)));
+}
+
+static int run_loop(struct daemon *daemon, struct err *err)
+{
+	const struct source_sink sink = {
+		.set_service = on_set_service,
+		.remove_service = on_remove_service,
+		.set_slice = on_set_slice,
+		.remove_slice = on_remove_slice,
+		.set_node = on_set_node,
+		.synced = on_synced,
+		.arg = daemon,
+	};
+	int r;
+
+	r = manifests_start(daemon->loop, daemon->input->manifests, daemon->config->node_name,
+			    &sink, on_report, NULL, &daemon->manifests, err);
+	if (r < 0)
+		return err_wrap(err, r, "--manifests");
+	/* the source may have reported all, and more, before it returned */
+	while (!daemon->ended) {
+		if (event_base_dispatch(daemon->loop) != 0 && !daemon->ended)
+			return err_set(err, -EIO, "the event loop ended by itself");
+	}
+	return 0;
+}
+
+static void daemon_done(struct daemon *daemon)
+{
+	manifests_free(daemon->manifests);
+	for (enum family family = 0; family < FAMILY_COUNT; family++) {
+		proxier_free(daemon->proxiers[family]);
+		config_settings_done(&daemon->settings[family]);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(daemon->signals); i++)
+		event_free(daemon->signals[i]);
+	event_free(daemon->node_timeout);
+	node_unref(daemon->node);
+	model_free(daemon->model);
+	event_base_free(daemon->loop);
+}
+
+int daemon_run(const struct daemon_input *input)
+{
+	struct daemon daemon = {
+		.input = input,
+		.config = input->config,
+		.loop = event_base_new(),
+		.model = model_new(input->config->node_name, wall_clock_ns()),
+	};
+	struct err err;
+
+	log_start(input);
+	listen_to_signals(&daemon);
+	daemon.node_timeout = evtimer_new(daemon.loop, on_node_timeout, &daemon);
+	if (run_loop(&daemon, &err) < 0)
+		fail(&daemon, "Cannot run", err.text);
+	daemon_done(&daemon);
+	return daemon.exit_code;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The daemon: one loop that joins a source, the model and a proxier for each family.
+ *
+ *   reading    the source reports the initial state into the model
+ *   waiting    only in mode NodeCIDR: the Node with its podCIDRs has not been seen
+ *   proxying   settings are made from the Node, backends are open, changes lead to syncs
+ *
+ * SIGTERM and SIGINT end it and leave the rules as they are.
+ */
+
+#include "cli/config.h"
+
+struct daemon_input {
+	const struct config *config;
+	const char *manifests; /* the folder to read */
+	bool init_only;        /* stop where rules would be written for the first time */
+};
+
+/* Runs until told to stop; logs what goes wrong and returns an exit code. */
+int daemon_run(const struct daemon_input *input);

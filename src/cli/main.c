@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Portolan's life on one page: called as kube-proxy it is `portolan run`; otherwise the first word
+ * says which command, and the command does the rest (command.c has the table, cmd_*.c the
+ * commands).
+ */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "cli/command.h"
+
+static int no_such_command(const char *name)
+{
+	const char *nearest = command_suggest(name);
+
+	if (nearest)
+		fprintf(stderr, "portolan: unknown command \"%s\"; did you mean \"%s\"?\n", name,
+			nearest);
+	else if (name[0] == '-')
+		fprintf(stderr,
+			"portolan: \"%s\" before a command: write \"portolan run %s\", or see "
+			"\"portolan help\"\n",
+			name, name);
+	else
+		fprintf(stderr, "portolan: unknown command \"%s\"; \"portolan help\" lists them\n",
+			name);
+	return EXIT_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+	const char *program = argc > 0 ? argv[0] : "portolan";
+	const char *slash = strrchr(program, '/');
+	const struct command *command;
+
+	if (streq(slash ? slash + 1 : program, "kube-proxy"))
+		return commands[COMMAND_RUN].run(argc - 1, argv + 1);
+	if (argc < 2) {
+		fprintf(stderr, "portolan: a command is missing; \"portolan help\" lists them\n");
+		return EXIT_USAGE;
+	}
+	command = command_find(argv[1]);
+	return command ? command->run(argc - 2, argv + 2) : no_such_command(argv[1]);
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The runner does the arithmetic, this file owns the timer. Two things do not wait for the runner:
+ * the first sync, because nothing ran before it, and the repair of foreign damage (`at_once`). A
+ * sync that ends never starts the next one from inside the backend's callback, but through the
+ * timer, so that the stack stays flat however quickly syncs follow each other.
+ */
+
+#include "cli/proxier.h"
+
+#include <event2/event.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "base/runner.h"
+#include "kernel/clock.h"
+
+/* Without any change the rules are looked at once an hour. */
+#define MAX_INTERVAL_NS (3600 * CLOCK_NS_PER_SECOND)
+
+struct proxier {
+	const struct backend_ops *ops;
+	const struct settings *settings;
+	struct model *model;
+	struct proxier_clock clock;
+	struct backend *backend;
+	struct backend_events events;
+	struct runner runner;
+	struct event *timer;
+	bool started;
+	bool at_once;      /* the next sync waits for nothing */
+	bool good_once;    /* the first good sync is behind us */
+	char *failure;     /* what the last sync failed with; NULL: it did not */
+	size_t n_failures; /* how often in a row it was that */
+};
+
+static int64_t now_ns(const struct proxier *proxier)
+{
+	return proxier->clock.now_ns(proxier->clock.arg);
+}
+
+int64_t proxier_next_ns(const struct proxier *proxier)
+{
+	if (!proxier->started || proxier->runner.running)
+		return RUNNER_NEVER;
+	return proxier->at_once ? now_ns(proxier) : runner_next(&proxier->runner, now_ns(proxier));
+}
+
+static void arm_timer(struct proxier *proxier)
+{
+	int64_t next = proxier_next_ns(proxier);
+	struct timeval delay;
+
+	if (next == RUNNER_NEVER) {
+		event_del(proxier->timer);
+		return;
+	}
+	clock_to_timeval(next - now_ns(proxier), &delay);
+	event_add(proxier->timer, &delay);
+}
+
+void proxier_tick(struct proxier *proxier)
+{
+	int64_t next = proxier_next_ns(proxier);
+
+	if (next != RUNNER_NEVER && next <= now_ns(proxier)) {
+		proxier->at_once = false;
+		runner_started(&proxier->runner);
+		proxier->ops->sync(proxier->backend, proxier->model);
+	}
+	arm_timer(proxier);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	proxier_tick(arg);
+}
+
+/* The end of a failure that lasted is told with its length, as the repetitions were not. */
+static void log_failure_over(struct proxier *proxier)
+{
+	const char *family = family_name(proxier->settings->family);
+
+	if (!proxier->failure)
+		return;
+	if (proxier->n_failures > 1)
+		log_info("A sync failure that was logged once repeated itself",
+			 KV("ipFamily", LOG_STR(family)), KV("times", LOG_INT(proxier->n_failures)),
+			 KV("err", LOG_STR(proxier->failure)));
+	free(take(proxier->failure));
+	proxier->n_failures = 0;
+}
+
+static void log_failure(struct proxier *proxier, const struct backend_result *result)
+{
+	const char *family = family_name(proxier->settings->family);
+
+	if (proxier->failure && streq(proxier->failure, result->err.text)) {
+		proxier->n_failures++;
+		log_debug(2, "Sync failed again", KV("ipFamily", LOG_STR(family)),
+			  KV("times", LOG_INT(proxier->n_failures)),
+			  KV("err", LOG_STR(result->err.text)));
+		return;
+	}
+	log_failure_over(proxier);
+	proxier->failure = xstrdup(result->err.text);
+	proxier->n_failures = 1;
+	log_error(
+		"Sync failed, keeping the previous rules", KV("ipFamily", LOG_STR(family)),
+		KV("retryAfterMs", LOG_INT(MIN(proxier->settings->sync_period_ns, MAX_INTERVAL_NS) /
+					   CLOCK_NS_PER_MS)),
+		KV("err", LOG_STR(result->err.text)));
+}
+
+static void log_success(struct proxier *proxier, const struct backend_result *result)
+{
+	enum family family = proxier->settings->family;
+	bool important = !proxier->good_once || proxier->failure;
+	const char *message = !proxier->good_once ? "First sync done"
+			      : proxier->failure  ? "Sync works again"
+						  : "Sync done";
+
+	log_failure_over(proxier);
+	if (!important && !log_enabled(2))
+		return;
+	LOG_CALL(LOG_SEVERITY_INFO, important ? 0 : 2, message,
+		 KV("ipFamily", LOG_STR(family_name(family))), KV("full", LOG_BOOL(result->full)),
+		 KV("services", LOG_INT(result->services)),
+		 KV("endpoints", LOG_INT(model_count_endpoints(proxier->model, family))),
+		 KV("rules", LOG_INT(result->rules)),
+		 KV("ms", LOG_INT(result->duration_ns / CLOCK_NS_PER_MS)));
+}
+
+static void on_synced(void *arg, const struct backend_result *result)
+{
+	struct proxier *proxier = arg;
+	bool good = result->error == 0;
+
+	runner_finished(&proxier->runner, good, now_ns(proxier));
+	if (!good) {
+		log_failure(proxier, result);
+	} else {
+		bool first = !proxier->good_once;
+
+		log_success(proxier, result);
+		proxier->good_once = true;
+		if (first)
+			proxier->ops->watch(proxier->backend);
+	}
+	arm_timer(proxier);
+}
+
+static void on_flushed(void *arg)
+{
+	struct proxier *proxier = arg;
+
+	log_warning("Rules were removed by somebody else, writing all of them again",
+		    KV("ipFamily", LOG_STR(family_name(proxier->settings->family))));
+	proxier->at_once = true;
+	arm_timer(proxier);
+}
+
+int proxier_new(struct event_base *loop, const struct backend_ops *ops,
+		const struct settings *settings, struct model *model,
+		const struct proxier_clock *clock, struct proxier **ret, struct err *err)
+{
+	struct proxier *proxier = xcalloc(1, sizeof(*proxier));
+	int r;
+
+	*proxier = (struct proxier){
+		.ops = ops,
+		.settings = settings,
+		.model = model,
+		.clock = *clock,
+		.events = {.synced = on_synced, .flushed = on_flushed, .arg = proxier},
+		.timer = evtimer_new(loop, on_timer, proxier),
+	};
+	runner_init(&proxier->runner, settings->min_sync_period_ns, settings->sync_period_ns,
+		    MAX(MAX_INTERVAL_NS, settings->min_sync_period_ns));
+	r = ops->open(loop, settings, &proxier->events, &proxier->backend, err);
+	if (r < 0) {
+		proxier_free(proxier);
+		return err_wrap(err, r, "%s of %s", ops->name, family_name(settings->family));
+	}
+	*ret = proxier;
+	return 0;
+}
+
+struct proxier *proxier_free(struct proxier *proxier)
+{
+	if (!proxier)
+		return NULL;
+	proxier->ops->close(proxier->backend);
+	if (proxier->timer)
+		event_free(proxier->timer);
+	free(proxier->failure);
+	free(proxier);
+	return NULL;
+}
+
+void proxier_start(struct proxier *proxier)
+{
+	proxier->started = true;
+	runner_request(&proxier->runner);
+	proxier_tick(proxier);
+}
+
+void proxier_request(struct proxier *proxier)
+{
+	runner_request(&proxier->runner);
+	arm_timer(proxier);
+}
+
+void proxier_request_full(struct proxier *proxier)
+{
+	proxier->ops->need_full_sync(proxier->backend);
+	proxier_request(proxier);
+}

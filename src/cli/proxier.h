@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The sync step of one family: decides when the backend is told to bring the kernel to what the
+ * model asks for, and says in the log how that went.
+ *
+ * Nothing is written before proxier_start(). After that a request runs as soon as the least time
+ * between syncs allows; a failed sync is tried again after the sync period, the first one too;
+ * rules that somebody else removed are put back at once.
+ */
+
+#include "backends/backend.h"
+
+struct proxier;
+
+/* Where the time comes from, so that tests can move it by hand. */
+struct proxier_clock {
+	int64_t (*now_ns)(void *arg); /* steady */
+	void *arg;
+};
+
+/* Opens the backend. All but err is borrowed and must outlive the proxier. */
+int proxier_new(struct event_base *loop, const struct backend_ops *ops,
+		const struct settings *settings, struct model *model,
+		const struct proxier_clock *clock, struct proxier **ret, struct err *err);
+struct proxier *proxier_free(struct proxier *proxier); /* accepts NULL, returns NULL; rules stay */
+
+/* The model holds the whole initial state: the first sync starts now. */
+void proxier_start(struct proxier *proxier);
+/* Something changed. Any number of requests before the next sync are one. */
+void proxier_request(struct proxier *proxier);
+/* A request that also says: trust nothing that was applied before. */
+void proxier_request_full(struct proxier *proxier);
+
+/* Runs what is due, and sets the timer that calls this again. Idle calls are harmless. */
+void proxier_tick(struct proxier *proxier);
+/* When the next sync starts by itself; RUNNER_NEVER while one runs or before the start. */
+int64_t proxier_next_ns(const struct proxier *proxier);

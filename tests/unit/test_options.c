@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "build.h"
+#include "cli/options.h"
+
+struct fixture {
+	struct options options;
+	struct config config;
+	struct problems problems;
+	struct node *node;
+	struct err err;
+};
+
+static int set_up(void **state)
+{
+	*state = xcalloc(1, sizeof(struct fixture));
+	return 0;
+}
+
+static void reset(struct fixture *f)
+{
+	options_done(&f->options);
+	config_done(&f->config);
+	problems_done(&f->problems);
+	node_unref(f->node);
+	*f = (struct fixture){0};
+}
+
+static int tear_down(void **state)
+{
+	reset(*state);
+	free(*state);
+	return 0;
+}
+
+/* Reads and judges the flags up to NULL; the flag --hostname-override is given first. */
+static int configure(struct fixture *f, ...)
+{
+	char name[] = "--hostname-override=node-a";
+	char *words[16] = {name};
+	int n = 1;
+	va_list args;
+
+	reset(f);
+	va_start(args, f);
+	while ((words[n] = va_arg(args, char *)))
+		n++;
+	va_end(args);
+	assert_int_equal(options_parse(COMMAND_RUN, n, words, &f->options, &f->err), 0);
+	return options_config(&f->options, &f->config, &f->problems);
+}
+
+/* The one thing wrong with one flag; the text must contain `part`. */
+static void assert_refused(struct fixture *f, const char *flag, const char *part)
+{
+	assert_int_equal(configure(f, flag, NULL), -EINVAL);
+	assert_int_equal(f->problems.n, 1);
+	if (!strstr(f->problems.v[0], part))
+		fail_msg("%s: \"%s\" does not say \"%s\"", flag, f->problems.v[0], part);
+}
+
+static void make_node(struct fixture *f, const char *const *addresses, const char *const *pod_cidrs)
+{
+	f->node = node_new("node-a");
+	for (; *addresses; addresses++) {
+		f->node->addresses = build_append(f->node->arena, f->node->addresses,
+						  &f->node->n_addresses, sizeof(struct addr));
+		f->node->addresses[f->node->n_addresses - 1] = build_addr(*addresses);
+	}
+	for (; *pod_cidrs; pod_cidrs++) {
+		f->node->pod_cidrs = build_append(f->node->arena, f->node->pod_cidrs,
+						  &f->node->n_pod_cidrs, sizeof(struct prefix));
+		f->node->pod_cidrs[f->node->n_pod_cidrs - 1] = build_prefix(*pod_cidrs);
+	}
+}
+
+#define NAMES(...) ((const char *const[]){__VA_ARGS__ __VA_OPT__(, ) NULL})
+
+static void assert_addr(const struct addr *addr, const char *text)
+{
+	char out[ADDR_TEXT_MAX];
+
+	addr_print(addr, out);
+	assert_string_equal(out, text);
+}
+
+static void assert_prefix(const struct prefix *prefix, const char *text)
+{
+	char out[PREFIX_TEXT_MAX];
+
+	prefix_print(prefix, out);
+	assert_string_equal(out, text);
+}
+
+static void defaults_are_kube_proxys(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(configure(f, NULL), 0);
+	assert_int_equal(f->config.masquerade_mark, 0x4000);
+	assert_false(f->config.masquerade_all);
+	assert_true(f->config.localhost_node_ports);
+	assert_true(f->config.allow_external_ips);
+	assert_int_equal(f->config.sync_period_ns, INT64_C(30000000000));
+	assert_int_equal(f->config.min_sync_period_ns, INT64_C(1000000000));
+	assert_int_equal(f->config.detect_mode, DETECT_CLUSTER_CIDR);
+	assert_false(f->config.has_bind_address);
+	assert_false(f->config.node_ports_primary);
+	assert_int_equal(f->config.log_format, LOG_FORMAT_TEXT);
+}
+
+static void node_name_is_trimmed_and_lower_cased(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(configure(f, "--hostname-override=  Node-B\t", NULL), 0);
+	assert_string_equal(f->config.node_name, "node-b");
+	assert_int_equal(configure(f, "--node-name=NODE-C", NULL), 0);
+	assert_string_equal(f->config.node_name, "node-c");
+	assert_refused(f, "--hostname-override=   ", "--hostname-override");
+}
+
+static void node_name_is_the_hosts_without_override(void **state)
+{
+	struct fixture *f = *state;
+	char host[256] = "";
+
+	gethostname(host, sizeof(host) - 1);
+	for (char *c = host; *c; c++)
+		*c = *c >= 'A' && *c <= 'Z' ? (char)(*c - 'A' + 'a') : *c;
+	assert_int_equal(configure(f, "--hostname-override=", NULL), 0);
+	assert_string_equal(f->config.node_name, host);
+}
+
+static void every_problem_is_reported_at_once(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(configure(f, "--proxy-mode=ebpf", "--iptables-masquerade-bit=32",
+				   "--iptables-sync-period=0", "--cluster-cidr=x",
+				   "--nodeport-addresses=y,z", "--bind-address=w",
+				   "--feature-gates=Nothing=true", "--logging-format=xml", NULL),
+			 -EINVAL);
+	/* the zero sync period is wrong twice: in itself, and below the least time */
+	assert_int_equal(f->problems.n, 10);
+}
+
+static void each_rule_refuses_alone(void **state)
+{
+	static const struct {
+		const char *flag;
+		const char *says;
+	} cases[] = {
+		{"--proxy-mode=nftables", "--proxy-mode: nftables is not available"},
+		{"--proxy-mode=ipvs", "--proxy-mode: ipvs is not available"},
+		{"--proxy-mode=IPTables", "--proxy-mode: \"IPTables\" is not a mode"},
+		{"--iptables-masquerade-bit=-1", "-1 is not within 0 to 31"},
+		{"--iptables-masquerade-bit=32", "32 is not within 0 to 31"},
+		{"--iptables-min-sync-period=-1s", "-1s is less than 0"},
+		{"--iptables-min-sync-period=31s", "31s is more than --iptables-sync-period, 30s"},
+		{"--nodeport-addresses=10.0.0.1", "\"10.0.0.1\" is not a CIDR"},
+		{"--nodeport-addresses=primary,10.0.0.0/8", "cannot be used together"},
+		{"--nodeport-addresses=10.0.0.0/8,primary", "cannot be used together"},
+		{"--bind-address=localhost", "--bind-address"},
+		{"--detect-local-mode=clustercidr", "--detect-local-mode"},
+		{"--detect-local-mode=BridgeInterface", "--pod-bridge-interface"},
+		{"--detect-local-mode=InterfaceNamePrefix", "--pod-interface-name-prefix"},
+		{"--cluster-cidr=", "--cluster-cidr"},
+		{"--cluster-cidr=10.0.0.0/8,", "--cluster-cidr"},
+		{"--cluster-cidr=10.0.0.0/8,11.0.0.0/8", "--cluster-cidr"},
+		{"--cluster-cidr=10.0.0.0/8,fd00::/64,11.0.0.0/8", "--cluster-cidr"},
+		{"--feature-gates=AllowServiceExternalIP=false",
+		 "did you mean AllowServiceExternalIPs?"},
+		{"--feature-gates=AllowServiceExternalIPs", "lacks =true or =false"},
+		{"--feature-gates=AllowServiceExternalIPs=maybe", "is not true or false"},
+		{"--feature-gates=PreferSameTrafficDistribution=false", "cannot be changed"},
+		{"--feature-gates=MultiCIDRServiceAllocator=false", "cannot be changed"},
+		{"--logging-format=xml", "--logging-format"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		assert_refused(*state, cases[i].flag, cases[i].says);
+}
+
+static void values_at_the_edges_are_taken(void **state)
+{
+	static const char *const flags[] = {
+		"--proxy-mode=",
+		"--proxy-mode=iptables",
+		"--iptables-masquerade-bit=0",
+		"--iptables-min-sync-period=0",
+		"--iptables-min-sync-period=30s",
+		"--bind-address=",
+		"--bind-address=::",
+		"--nodeport-addresses=",
+		"--nodeport-addresses=primary",
+		"--nodeport-addresses=0.0.0.0/0,::/0",
+		"--cluster-cidr=fd00::/64,10.0.0.0/8",
+		"--feature-gates=",
+		"--feature-gates= AllowServiceExternalIPs = true ,,ComponentFlagz=false",
+		"--feature-gates=PreferSameTrafficDistribution=true,NativeHistograms=true",
+		"--feature-gates=ComponentStatusz=0,ContextualLogging=1,LoggingAlphaOptions=t",
+		"--feature-gates=LoggingBetaOptions=false,AllAlpha=true,AllBeta=false",
+		"--logging-format=json",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(flags); i++)
+		if (configure(*state, flags[i], NULL) != 0)
+			fail_msg("%s: %s", flags[i], ((struct fixture *)*state)->problems.v[0]);
+	configure(*state, "--iptables-masquerade-bit=31", NULL);
+	assert_int_equal(((struct fixture *)*state)->config.masquerade_mark, UINT32_C(1) << 31);
+}
+
+static void cluster_cidr_is_judged_only_in_its_mode(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(configure(f, "--cluster-cidr=x", "--detect-local-mode=NodeCIDR", NULL), 0);
+	assert_int_equal(configure(f, "--cluster-cidr=", "--detect-local-mode=BridgeInterface",
+				   "--pod-bridge-interface=cni0", NULL),
+			 0);
+}
+
+static void external_ips_can_be_turned_off(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(configure(f, "--feature-gates=AllowServiceExternalIPs=false", NULL), 0);
+	assert_false(f->config.allow_external_ips);
+	assert_int_equal(configure(f, "--feature-gates=AllowServiceExternalIPs=false",
+				   "--feature-gates=AllowServiceExternalIPs=true", NULL),
+			 0);
+	assert_true(f->config.allow_external_ips);
+}
+
+static void render_flags_are_not_flags_of_run(void **state)
+{
+	struct fixture *f = *state;
+	char flag[] = "--ip-family=ipv4";
+	char *words[] = {flag};
+
+	assert_int_equal(options_parse(COMMAND_RUN, 1, words, &f->options, &f->err), -EINVAL);
+	assert_int_equal(options_parse(COMMAND_RENDER, 1, words, &f->options, &f->err), 0);
+	assert_string_equal(f->options.ip_family, "ipv4");
+	assert_string_equal(f->options.format, "restore");
+}
+
+static void node_ips_are_loopback_when_nothing_is_known(void **state)
+{
+	struct fixture *f = *state;
+	struct node_ips ips;
+
+	configure(f, NULL);
+	config_node_ips(&f->config, NULL, &ips);
+	assert_int_equal(ips.primary, FAMILY_IPV4);
+	assert_addr(&ips.addr[FAMILY_IPV4], "127.0.0.1");
+	assert_addr(&ips.addr[FAMILY_IPV6], "::1");
+}
+
+static void node_ips_come_from_the_node(void **state)
+{
+	struct fixture *f = *state;
+	struct node_ips ips;
+
+	configure(f, NULL);
+	make_node(f, NAMES("fd00::5", "192.0.2.5", "192.0.2.6"), NAMES());
+	config_node_ips(&f->config, f->node, &ips);
+	assert_int_equal(ips.primary, FAMILY_IPV6);
+	assert_addr(&ips.addr[FAMILY_IPV6], "fd00::5");
+	assert_addr(&ips.addr[FAMILY_IPV4], "192.0.2.5");
+}
+
+static void node_ips_follow_the_bind_address(void **state)
+{
+	struct fixture *f = *state;
+	struct node_ips ips;
+
+	configure(f, "--bind-address=fd00::9", NULL);
+	make_node(f, NAMES("192.0.2.5", "fd00::5"), NAMES());
+	config_node_ips(&f->config, f->node, &ips);
+	assert_int_equal(ips.primary, FAMILY_IPV6);
+	assert_addr(&ips.addr[FAMILY_IPV6], "fd00::9");
+	assert_addr(&ips.addr[FAMILY_IPV4], "192.0.2.5");
+
+	configure(f, "--bind-address=::", NULL); /* says nothing */
+	config_node_ips(&f->config, NULL, &ips);
+	assert_int_equal(ips.primary, FAMILY_IPV4);
+}
+
+static void settings_carry_the_configuration(void **state)
+{
+	struct fixture *f = *state;
+	struct settings settings;
+
+	configure(f, "--masquerade-all", "--iptables-localhost-nodeports=false",
+		  "--cluster-cidr=10.244.1.0/16,fd00::/64", "--nodeport-addresses=192.0.2.0/24",
+		  NULL);
+	make_node(f, NAMES("192.0.2.5"), NAMES());
+	assert_int_equal(config_settings(&f->config, f->node, FAMILY_IPV4, &settings, &f->err), 0);
+	assert_string_equal(settings.node_name, "node-a");
+	assert_addr(&settings.node_ip, "192.0.2.5");
+	assert_true(settings.masquerade_all);
+	assert_false(settings.localhost_node_ports);
+	assert_int_equal(settings.detector.kind, DETECTOR_CIDR);
+	assert_prefix(&settings.detector.cidr, "10.244.0.0/16");
+	assert_false(settings.node_ports.match_all);
+	assert_prefix(&settings.node_ports.cidrs[0], "192.0.2.0/24");
+	config_settings_done(&settings);
+
+	assert_int_equal(config_settings(&f->config, f->node, FAMILY_IPV6, &settings, &f->err), 0);
+	assert_prefix(&settings.detector.cidr, "fd00::/64");
+	assert_addr(&settings.node_ip, "::1");
+	assert_true(settings.node_ports.match_all); /* none of its family */
+	config_settings_done(&settings);
+}
+
+static void node_cidr_mode_takes_the_nodes_pod_cidrs(void **state)
+{
+	struct fixture *f = *state;
+	struct settings settings;
+
+	configure(f, "--detect-local-mode=NodeCIDR", "--cluster-cidr=10.0.0.0/8", NULL);
+	make_node(f, NAMES("192.0.2.5"), NAMES("10.244.7.0/24", "10.244.8.0/24"));
+	assert_int_equal(config_settings(&f->config, f->node, FAMILY_IPV4, &settings, &f->err), 0);
+	assert_int_equal(settings.detector.kind, DETECTOR_CIDR);
+	assert_prefix(&settings.detector.cidr, "10.244.7.0/24");
+	config_settings_done(&settings);
+	assert_int_equal(config_settings(&f->config, f->node, FAMILY_IPV6, &settings, &f->err), 0);
+	assert_int_equal(settings.detector.kind, DETECTOR_NONE);
+	config_settings_done(&settings);
+}
+
+static void interface_modes_hold_for_both_families(void **state)
+{
+	struct fixture *f = *state;
+	struct settings settings;
+
+	configure(f, "--detect-local-mode=InterfaceNamePrefix", "--pod-interface-name-prefix=veth",
+		  NULL);
+	for (enum family family = 0; family < FAMILY_COUNT; family++) {
+		assert_int_equal(config_settings(&f->config, NULL, family, &settings, &f->err), 0);
+		assert_int_equal(settings.detector.kind, DETECTOR_INTERFACE);
+		assert_string_equal(settings.detector.interface, "veth");
+		config_settings_done(&settings);
+	}
+}
+
+static void primary_means_the_nodes_addresses(void **state)
+{
+	struct fixture *f = *state;
+	struct settings settings;
+
+	configure(f, "--nodeport-addresses=primary", NULL);
+	make_node(f, NAMES("192.0.2.5", "192.0.2.6"), NAMES());
+	assert_int_equal(config_settings(&f->config, f->node, FAMILY_IPV4, &settings, &f->err), 0);
+	assert_int_equal(settings.node_ports.n_cidrs, 1);
+	assert_prefix(&settings.node_ports.cidrs[0], "192.0.2.5/32");
+	config_settings_done(&settings);
+	/* the loopback that stands for an unknown address is not meant */
+	assert_int_equal(config_settings(&f->config, f->node, FAMILY_IPV6, &settings, &f->err), 0);
+	assert_true(settings.node_ports.match_all);
+	config_settings_done(&settings);
+}
+
+static size_t count_warnings(struct fixture *f, bool dual_stack)
+{
+	cleanup_problems struct problems warnings = {0};
+
+	if (config_check_families(&f->config, f->node, dual_stack, &warnings, &f->err) < 0)
+		return 99;
+	return warnings.n;
+}
+
+static void node_port_addresses_unset_or_of_one_family_is_a_warning(void **state)
+{
+	struct fixture *f = *state;
+
+	configure(f, NULL);
+	assert_int_equal(count_warnings(f, true), 1);
+	configure(f, "--nodeport-addresses=192.0.2.0/24", NULL);
+	assert_int_equal(count_warnings(f, true), 0);
+	configure(f, "--nodeport-addresses=192.0.2.0/24", "--cluster-cidr=10.0.0.0/8,fd00::/64",
+		  NULL);
+	assert_int_equal(count_warnings(f, true), 1);
+	configure(f, "--nodeport-addresses=fd00::/64", NULL);
+	assert_int_equal(count_warnings(f, true), 1);
+	configure(f, "--nodeport-addresses=192.0.2.0/24,fd00::/64", NULL);
+	assert_int_equal(count_warnings(f, true), 0);
+}
+
+static void cluster_cidr_of_the_wrong_family_is_fatal_without_dual_stack(void **state)
+{
+	struct fixture *f = *state;
+
+	configure(f, "--nodeport-addresses=0.0.0.0/0", "--cluster-cidr=fd00::/64", NULL);
+	assert_int_equal(count_warnings(f, true), 1);
+	assert_int_equal(count_warnings(f, false), 99);
+	assert_non_null(strstr(f->err.text, "--cluster-cidr"));
+}
+
+static void pod_cidrs_of_the_wrong_family_are_fatal_in_node_cidr_mode(void **state)
+{
+	struct fixture *f = *state;
+
+	configure(f, "--nodeport-addresses=0.0.0.0/0", NULL);
+	make_node(f, NAMES("192.0.2.5"), NAMES("fd00::/64"));
+	assert_int_equal(count_warnings(f, true), 1);
+	configure(f, "--nodeport-addresses=0.0.0.0/0", "--detect-local-mode=NodeCIDR", NULL);
+	make_node(f, NAMES("192.0.2.5"), NAMES("fd00::/64"));
+	assert_int_equal(count_warnings(f, true), 99);
+	assert_non_null(strstr(f->err.text, "podCIDRs"));
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(defaults_are_kube_proxys),
+		TEST(node_name_is_trimmed_and_lower_cased),
+		TEST(node_name_is_the_hosts_without_override),
+		TEST(every_problem_is_reported_at_once),
+		TEST(each_rule_refuses_alone),
+		TEST(values_at_the_edges_are_taken),
+		TEST(cluster_cidr_is_judged_only_in_its_mode),
+		TEST(external_ips_can_be_turned_off),
+		TEST(render_flags_are_not_flags_of_run),
+		TEST(node_ips_are_loopback_when_nothing_is_known),
+		TEST(node_ips_come_from_the_node),
+		TEST(node_ips_follow_the_bind_address),
+		TEST(settings_carry_the_configuration),
+		TEST(node_cidr_mode_takes_the_nodes_pod_cidrs),
+		TEST(interface_modes_hold_for_both_families),
+		TEST(primary_means_the_nodes_addresses),
+		TEST(node_port_addresses_unset_or_of_one_family_is_a_warning),
+		TEST(cluster_cidr_of_the_wrong_family_is_fatal_without_dual_stack),
+		TEST(pod_cidrs_of_the_wrong_family_are_fatal_in_node_cidr_mode),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

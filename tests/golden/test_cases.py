@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every golden case: Portolan's output byte for byte, and the expected files against the oracle."""
+import subprocess
+
+import pytest
+
+import oracle
+from cases import FORMATS, all_cases
+from harness import run_render, same
+from trace import check_jumps
+
+CASES = all_cases()
+MATRIX = [pytest.param(case, family, output, id=f'{case.name}-ipv{family}-{output}')
+          for case in CASES for family in oracle.FAMILIES for output in FORMATS]
+# Nothing jumps to the chain of a Service whose external IPs are switched off: kube-proxy leaves it there too.
+LOOSE_ENDS = {'external-ips-forbidden'}
+
+
+def namespace_with(interfaces):
+    """A command that runs another one where exactly these addresses exist, or None where that is not allowed."""
+    commands = ['ip link set lo up', *(f'ip addr add {i} dev lo' + (' nodad' if ':' in i else '') for i in interfaces)]
+    prefix = ['unshare', '--map-root-user', '--net', 'sh', '-c', ' && '.join(commands) + ' && exec "$@"', 'sh']
+    probe = subprocess.run([*prefix, 'true'], capture_output=True, check=False)
+    return prefix if probe.returncode == 0 else None
+
+
+@pytest.mark.parametrize('case,family,output', MATRIX)
+def test_golden(case, family, output):
+    prefix = ()
+    if case.interfaces:
+        prefix = namespace_with(case.interfaces)
+        if prefix is None:
+            pytest.skip('needs a network namespace of its own')
+    same(case.expected(family, output), run_render(case.manifests, family, case.arguments, output, prefix))
+
+
+@pytest.mark.parametrize('case,family,output', [p for p in MATRIX if p.values[0].path(*p.values[1:]).exists()])
+def test_expected_files_are_the_oracles(case, family, output):
+    """A golden file that was edited by hand, or an oracle that changed its mind, shows up here."""
+    same(case.path(family, output).read_text(), case.by_oracle(family, output), ('file', 'oracle'))
+
+
+@pytest.mark.parametrize('case', [c for c in CASES if c.name not in LOOSE_ENDS], ids=lambda c: c.name)
+def test_jumps_are_sound(case):
+    """No jump into the void, no chain that nobody needs, in either family."""
+    for family in oracle.FAMILIES:
+        assert check_jumps(case.expected(family, 'restore')) == []

@@ -103,20 +103,16 @@ char *arena_strdup(struct arena *arena, const char *s)
 
 char *arena_printf(struct arena *arena, const char *fmt, ...)
 {
-	va_list ap, again;
-	char *s;
+	cleanup_free char *s = NULL;
+	va_list ap;
 	int n;
 
 	va_start(ap, fmt);
-	va_copy(again, ap);
-	n = vsnprintf(NULL, 0, fmt, ap);
+	n = vasprintf(&s, fmt, ap);
 	va_end(ap);
 	if (n < 0)
-		n = 0;
-	s = alloc_aligned(arena, (size_t)n + 1, 1);
-	vsnprintf(s, (size_t)n + 1, fmt, again);
-	va_end(again);
-	return s;
+		abort(); /* out of memory, as in util.c */
+	return arena_strdup(arena, s);
 }
 
 size_t arena_size(const struct arena *arena)

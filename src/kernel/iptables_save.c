@@ -33,17 +33,26 @@ static const char *next_word(const char **at, size_t *n)
 	return word;
 }
 
-/* "0x00004000" and "0x4000" are the same. */
-static void trim_hex(const char **word, size_t *n)
+/* The next letter of a word in which "0x00004000" reads "0x4000"; NUL at its end. */
+static char next_letter(const char *word, size_t n, size_t *at)
 {
-	if (*n < 3 || !has_prefix(*word, "0x"))
-		return;
-	*word += 2;
-	*n -= 2;
-	while (*n > 1 && **word == '0') {
-		(*word)++;
-		(*n)--;
-	}
+	if (*at >= 2 && memcmp(word + *at - 2, "0x", 2) == 0)
+		while (*at < n && word[*at] == '0')
+			(*at)++;
+	return *at < n ? word[(*at)++] : '\0';
+}
+
+static bool same_word(const char *a, size_t n_a, const char *b, size_t n_b)
+{
+	size_t at_a = 0, at_b = 0;
+	char letter;
+
+	do {
+		letter = next_letter(a, n_a, &at_a);
+		if (letter != next_letter(b, n_b, &at_b))
+			return false;
+	} while (letter != '\0');
+	return true;
 }
 
 static bool line_has_word(const char *line, const char *wanted, size_t n_wanted)
@@ -51,12 +60,9 @@ static bool line_has_word(const char *line, const char *wanted, size_t n_wanted)
 	const char *word;
 	size_t n;
 
-	trim_hex(&wanted, &n_wanted);
-	while ((word = next_word(&line, &n))) {
-		trim_hex(&word, &n);
-		if (n == n_wanted && memcmp(word, wanted, n) == 0)
+	while ((word = next_word(&line, &n)))
+		if (same_word(word, n, wanted, n_wanted))
 			return true;
-	}
 	return false;
 }
 

@@ -80,8 +80,8 @@ static void reset(struct sync *sync)
 	sync->step = SYNC_IDLE;
 	sync->job = NULL;
 	sync->chain_names = arena_free(sync->chain_names);
-	util_free_pointer(&sync->chains);
-	util_free_pointer(&sync->addresses);
+	free(take(sync->chains));
+	free(take(sync->addresses));
 	model_changes_done(&sync->changes);
 	sync->changes = (struct model_changes){0};
 	sync->n_chains = sync->chains_capacity = sync->n_addresses = 0;

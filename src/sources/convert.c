@@ -70,11 +70,13 @@ int convert_check_names(const K8s__ObjectMeta *metadata, bool name_is_label, str
 	if (!*name)
 		return err_set(err, -EINVAL, "metadata.name is missing");
 	if (!(name_is_label ? k8s_name_is_label(name) : k8s_name_is_subdomain(name)))
-		return convert_refuse("metadata.name", name, "is not a name that Kubernetes allows", err);
+		return convert_refuse("metadata.name", name, "is not a name that Kubernetes allows",
+				      err);
 	if (!*ns)
 		return err_set(err, -EINVAL, "metadata.namespace is missing");
 	if (!k8s_name_is_label(ns))
-		return convert_refuse("metadata.namespace", ns, "is not a name that Kubernetes allows", err);
+		return convert_refuse("metadata.namespace", ns,
+				      "is not a name that Kubernetes allows", err);
 	return 0;
 }
 

@@ -4,12 +4,12 @@
 /*
  * From Kubernetes' messages to the model's plain data, for every source alike.
  *
- * Each converter returns 1 and an object, 0 and the reason when a proxy has nothing to do with it, or a negative
- * error for an object that an API server would not have let in: this is where names, addresses and numbers
- * from outside are checked, and nothing behind it checks them again.
+ * Each converter returns 1 and an object, 0 and the reason when a proxy has nothing to do with it,
+ * or a negative error for an object that an API server would not have let in: this is where names,
+ * addresses and numbers from outside are checked, and nothing behind it checks them again.
  *
- * Details that are dropped while the rest is used (an external IP that is no address) are told as notes.
- * Absent and "" mean the same, so that objects from an API server need no defaulting.
+ * Details that are dropped while the rest is used (an external IP that is no address) are told as
+ * notes. Absent and "" mean the same, so that objects from an API server need no defaulting.
  */
 
 #include "base/err.h"
@@ -18,21 +18,21 @@
 #include "sources/k8s.pb-c.h"
 
 #define LABEL_PROXY_NAME   "service.kubernetes.io/service-proxy-name"
-#define LABEL_HEADLESS	   "service.kubernetes.io/headless"
+#define LABEL_HEADLESS     "service.kubernetes.io/headless"
 #define LABEL_SERVICE_NAME "kubernetes.io/service-name"
 #define LABEL_SKIP_MIRROR  "endpointslice.kubernetes.io/skip-mirror"
-#define LABEL_ZONE	   "topology.kubernetes.io/zone"
+#define LABEL_ZONE         "topology.kubernetes.io/zone"
 
 enum convert_skip {
 	CONVERT_SKIP_NONE = 0,
 	CONVERT_SKIP_OTHER_PROXY,   /* the label names another proxy */
-	CONVERT_SKIP_HEADLESS,	    /* a Service without, or a slice of one */
+	CONVERT_SKIP_HEADLESS,      /* a Service without, or a slice of one */
 	CONVERT_SKIP_EXTERNAL_NAME, /* a name only */
 	CONVERT_SKIP_NO_CLUSTER_IP, /* an API server would have allotted one */
 	CONVERT_SKIP_NO_PORTS,
-	CONVERT_SKIP_NO_SERVICE,    /* a slice that names no Service */
+	CONVERT_SKIP_NO_SERVICE, /* a slice that names no Service */
 	CONVERT_SKIP_FQDN,
-	CONVERT_SKIP_NOT_MIRRORED,  /* Endpoints that ask not to become slices */
+	CONVERT_SKIP_NOT_MIRRORED, /* Endpoints that ask not to become slices */
 	CONVERT_SKIP_COUNT,
 };
 
@@ -49,8 +49,8 @@ int convert_service(const K8s__Service *message, const struct convert_notes *not
 int convert_slice(const K8s__EndpointSlice *message, struct slice **ret,
 		  enum convert_skip *ret_skip, struct err *err);
 /*
- * One slice for each subset and family, with names that no EndpointSlice can have. The array and a reference to
- * each slice are the caller's. Returns 1 also when there are none.
+ * One slice for each subset and family, with names that no EndpointSlice can have. The array and a
+ * reference to each slice are the caller's. Returns 1 also when there are none.
  */
 int convert_endpoints(const K8s__Endpoints *message, struct slice ***ret, size_t *ret_n,
 		      enum convert_skip *ret_skip, struct err *err);
@@ -59,7 +59,7 @@ int convert_node(const K8s__Node *message, const struct convert_notes *notes, st
 		 struct err *err);
 
 /* For the converters. */
-const char *convert_text(const char *field); /* "" for NULL */
+const char *convert_text(const char *field);                                 /* "" for NULL */
 const char *convert_label(const K8s__ObjectMeta *metadata, const char *key); /* NULL: none */
 void convert_note(const struct convert_notes *notes, const char *fmt, ...) attr_printf(2, 3);
 /* Names and namespace of an object; the kind of names is the same for all but Services. */

@@ -23,8 +23,8 @@ static int read_ports(const K8s__EndpointsSubset *subset, struct slice *slice, s
 		int r = convert_check_port_name("a port's name", convert_text(message->name), err);
 
 		if (r == 0)
-			r = convert_protocol("a port's protocol", message->protocol, &port->protocol,
-					     err);
+			r = convert_protocol("a port's protocol", message->protocol,
+					     &port->protocol, err);
 		if (r == 0)
 			r = convert_port_number("port", message->has_port ? message->port : 0,
 						&port->port, err);
@@ -63,8 +63,9 @@ static int fill(const K8s__EndpointsSubset *subset, struct slice *slice, struct 
 
 	if (r < 0)
 		return r;
-	slice->endpoints = arena_array(slice->arena, subset->n_addresses + subset->n_notreadyaddresses,
-				       sizeof(*slice->endpoints));
+	slice->endpoints =
+		arena_array(slice->arena, subset->n_addresses + subset->n_notreadyaddresses,
+			    sizeof(*slice->endpoints));
 	r = read_addresses(subset->addresses, subset->n_addresses,
 			   ENDPOINT_READY | ENDPOINT_SERVING, slice, err);
 	if (r == 0)

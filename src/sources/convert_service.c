@@ -24,7 +24,8 @@ static int check_word(const char *field, const char *value, const char *const *w
 
 static int check_words(const K8s__ServiceSpec *spec, struct err *err)
 {
-	static const char *const types[] = {"ClusterIP", "NodePort", "LoadBalancer", "ExternalName"};
+	static const char *const types[] = {"ClusterIP", "NodePort", "LoadBalancer",
+					    "ExternalName"};
 	static const char *const policies[] = {"Cluster", "Local"};
 	static const char *const affinities[] = {"None", "ClientIP"};
 	static const char *const families[] = {"IPv4", "IPv6"};
@@ -88,8 +89,8 @@ static int read_cluster_ips(const K8s__ServiceSpec *spec, struct service *servic
 		if (addr_parse(text, addr) < 0)
 			return convert_refuse("cluster IP", text, "is not an address", err);
 		if (addr->family != family)
-			return convert_refuse("cluster IP", text, "is not of the family that ipFamilies names",
-				      err);
+			return convert_refuse("cluster IP", text,
+					      "is not of the family that ipFamilies names", err);
 		service->has_cluster_ip[family] = true;
 	}
 	return 0;
@@ -264,9 +265,10 @@ static int read_affinity(const K8s__ServiceSpec *spec, struct service *service, 
 	if (config && config->clientip && config->clientip->has_timeoutseconds)
 		seconds = config->clientip->timeoutseconds;
 	if (seconds < 1 || seconds > AFFINITY_SECONDS_MAX)
-		return err_set(err, -ERANGE,
-			       "sessionAffinityConfig.clientIP.timeoutSeconds %d is not between 1 and %d",
-			       seconds, AFFINITY_SECONDS_MAX);
+		return err_set(
+			err, -ERANGE,
+			"sessionAffinityConfig.clientIP.timeoutSeconds %d is not between 1 and %d",
+			seconds, AFFINITY_SECONDS_MAX);
 	service->sticky_seconds = (uint32_t)seconds;
 	return 0;
 }
@@ -285,7 +287,8 @@ static int read_policies(const K8s__ServiceSpec *spec, const struct convert_note
 	if (!balancer || !service->external_local)
 		return 0;
 	if (!spec->has_healthchecknodeport || spec->healthchecknodeport == 0) {
-		convert_note(notes, "externalTrafficPolicy is Local, but there is no healthCheckNodePort");
+		convert_note(notes,
+			     "externalTrafficPolicy is Local, but there is no healthCheckNodePort");
 		return 0;
 	}
 	return convert_port_number("healthCheckNodePort", spec->healthchecknodeport,

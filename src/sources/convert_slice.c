@@ -6,7 +6,7 @@
 #include "sources/rfc3339.h"
 
 #define ANNOTATION_TRIGGER_TIME "endpoints.kubernetes.io/last-change-trigger-time"
-#define SECONDS_MAX		(INT64_MAX / 1000000000 - 1)
+#define SECONDS_MAX             (INT64_MAX / 1000000000 - 1)
 
 /* Ports with a null name, or without a number, are for others than proxies. */
 static int read_port(const K8s__SlicePort *message, struct slice *slice, struct err *err)
@@ -89,7 +89,7 @@ static int read_endpoint(const K8s__SliceEndpoint *message, struct slice *slice,
 		return convert_refuse("the address", message->addresses[0], "is none", err);
 	if (endpoint->addr.family != slice->family)
 		return convert_refuse("the address", message->addresses[0],
-			      "is not of the family that addressType names", err);
+				      "is not of the family that addressType names", err);
 	endpoint->flags = read_conditions(message->conditions);
 	endpoint->node = *node ? arena_strdup(slice->arena, node) : NULL;
 	endpoint->hints = read_hints(message->hints, slice->arena);
@@ -99,7 +99,8 @@ static int read_endpoint(const K8s__SliceEndpoint *message, struct slice *slice,
 
 static int read_endpoints(const K8s__EndpointSlice *message, struct slice *slice, struct err *err)
 {
-	slice->endpoints = arena_array(slice->arena, message->n_endpoints, sizeof(*slice->endpoints));
+	slice->endpoints =
+		arena_array(slice->arena, message->n_endpoints, sizeof(*slice->endpoints));
 	for (size_t i = 0; i < message->n_endpoints; i++) {
 		int r = read_endpoint(message->endpoints[i], slice, err);
 
@@ -118,8 +119,8 @@ static int64_t trigger_time(const K8s__ObjectMeta *metadata)
 
 		if (!streq(convert_text(entry->key), ANNOTATION_TRIGGER_TIME))
 			continue;
-		if (rfc3339_parse(convert_text(entry->value), &seconds, &nanos) < 0 || seconds < 0 ||
-		    seconds > SECONDS_MAX)
+		if (rfc3339_parse(convert_text(entry->value), &seconds, &nanos) < 0 ||
+		    seconds < 0 || seconds > SECONDS_MAX)
 			return 0;
 		return seconds * 1000000000 + nanos;
 	}
@@ -168,7 +169,7 @@ int convert_slice(const K8s__EndpointSlice *message, struct slice **ret,
 	service = convert_label(metadata, LABEL_SERVICE_NAME);
 	if (!k8s_name_is_label(service))
 		return convert_refuse("label " LABEL_SERVICE_NAME, service,
-			      "is not a name that Kubernetes allows", err);
+				      "is not a name that Kubernetes allows", err);
 	r = read_family(convert_text(message->addresstype), &family, err);
 	if (r < 0)
 		return r;

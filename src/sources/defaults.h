@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * What an API server fills in when an object is created, for objects that never saw one. Only what can be
- * known from the object: addresses and ports are not allotted.
+ * What an API server fills in when an object is created, for objects that never saw one. Only what
+ * can be known from the object: addresses and ports are not allotted.
  *
- * The messages are changed in place; what is added lies in the arena or is constant. Conditions of endpoints
- * stay absent, which means ready.
+ * The messages are changed in place; what is added lies in the arena or is constant. Conditions of
+ * endpoints stay absent, which means ready.
  */
 
 #include "base/arena.h"

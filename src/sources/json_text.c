@@ -23,7 +23,8 @@ static int code_unit(const char *s, size_t n)
 	return value;
 }
 
-/* Writes the escape at s to out, at most 10 bytes; *used: how much of s it was. Returns the bytes written. */
+/* Writes the escape at s to out, at most 10 bytes; *used: how much of s it was. Returns the bytes
+ * written. */
 static size_t copy_escape(const char *s, size_t n, char *out, size_t *used)
 {
 	int high = code_unit(s, n), low;
@@ -38,7 +39,8 @@ static size_t copy_escape(const char *s, size_t n, char *out, size_t *used)
 	if (low >= 0xdc00 && low <= 0xdfff) {
 		*used = 2 * ESCAPE_SIZE;
 		snprintf(fixed, sizeof(fixed), "\\U%08x",
-			 0x10000u + (((unsigned int)high & 0x3ff) << 10) + ((unsigned int)low & 0x3ff));
+			 0x10000u + (((unsigned int)high & 0x3ff) << 10) +
+				 ((unsigned int)low & 0x3ff));
 	} else {
 		*used = ESCAPE_SIZE;
 		snprintf(fixed, sizeof(fixed), "\\ufffd");

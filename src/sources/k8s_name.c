@@ -6,7 +6,8 @@ static bool is_alphanumeric(char c)
 	return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
 }
 
-/* Is s[0..n) a label, were there no limit to its length? A part of a subdomain has none of its own. */
+/* Is s[0..n) a label, were there no limit to its length? A part of a subdomain has none of its own.
+ */
 static bool is_label(const char *s, size_t n)
 {
 	if (n == 0 || !is_alphanumeric(s[0]) || !is_alphanumeric(s[n - 1]))

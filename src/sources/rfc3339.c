@@ -19,7 +19,8 @@ static const char *read_number(const char *s, int n, char end, int *ret)
 	return s;
 }
 
-/* Days since 1970-01-01 in the Gregorian calendar; years start in March, so that a leap day comes last. */
+/* Days since 1970-01-01 in the Gregorian calendar; years start in March, so that a leap day comes
+ * last. */
 static int64_t days_from_date(int year, int month, int day)
 {
 	int64_t y = year - (month <= 2);

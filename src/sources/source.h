@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Where wishes come from. A source reads objects somewhere (a folder of manifests, an API server), turns them
- * into the model's plain data and reports typed changes to one sink. It keeps no opinion of what
- * they mean and never touches rules.
+ * Where wishes come from. A source reads objects somewhere (a folder of manifests, an API server),
+ * turns them into the model's plain data and reports typed changes to one sink. It keeps no opinion
+ * of what they mean and never touches rules.
  */
 
 #include "model/model.h"

@@ -45,8 +45,8 @@ static size_t print_path(const struct path *path, char *out, size_t size)
 	return MIN(at + (size_t)n, size - 1);
 }
 
-static int fail(const struct reading *reading, const struct path *path, const struct yaml_node *node,
-		const char *what)
+static int fail(const struct reading *reading, const struct path *path,
+		const struct yaml_node *node, const char *what)
 {
 	const char *object = reading->source->object;
 	char where[256] = "";
@@ -277,7 +277,8 @@ static int read_field(const struct reading *reading, const struct path *path,
 		return read_list(reading, path, node, field, message);
 	}
 	r = read_value(reading, path, node, field, message + field->offset);
-	if (r == 0 && field->type != PROTOBUF_C_TYPE_STRING && field->type != PROTOBUF_C_TYPE_MESSAGE)
+	if (r == 0 && field->type != PROTOBUF_C_TYPE_STRING &&
+	    field->type != PROTOBUF_C_TYPE_MESSAGE)
 		*(protobuf_c_boolean *)(message + field->quantifier_offset) = true;
 	return r;
 }

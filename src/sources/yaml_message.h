@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * The one reader of manifests: a YAML node becomes a protobuf-c message by following the message's own
- * descriptor, so there is one schema for files and for an API server.
+ * The one reader of manifests: a YAML node becomes a protobuf-c message by following the message's
+ * own descriptor, so there is one schema for files and for an API server.
  *
- *   - Types are checked as an API server would: a number in a string field is an error, and so is "80"
- *     (quoted) where a number belongs. null means absent.
+ *   - Types are checked as an API server would: a number in a string field is an error, and so is
+ * "80" (quoted) where a number belongs. null means absent.
  *   - Fields that the schema does not have are ignored: it holds only what is used.
  *   - A field given twice is an error; "<<" merges what is not given.
  *   - k8s.Time is RFC 3339 text; repeated k8s.MapEntry is a mapping of strings.

@@ -10,8 +10,8 @@
 const char *yaml_type_name(enum yaml_type type)
 {
 	static const char *const names[] = {
-		[YAML_TYPE_NULL] = "null",	   [YAML_TYPE_BOOL] = "a boolean",
-		[YAML_TYPE_INT] = "an integer",	   [YAML_TYPE_FLOAT] = "a fraction",
+		[YAML_TYPE_NULL] = "null",       [YAML_TYPE_BOOL] = "a boolean",
+		[YAML_TYPE_INT] = "an integer",  [YAML_TYPE_FLOAT] = "a fraction",
 		[YAML_TYPE_STRING] = "a string",
 	};
 

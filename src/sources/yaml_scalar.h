@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * What a plain (unquoted) YAML scalar means, by the rules that kubectl reads manifests with: YAML 1.1's
- * words for true and false, octal numbers with a leading 0, no dates and no sexagesimals.
+ * What a plain (unquoted) YAML scalar means, by the rules that kubectl reads manifests with:
+ * YAML 1.1's words for true and false, octal numbers with a leading 0, no dates and no
+ * sexagesimals.
  */
 
 #include "base/util.h"

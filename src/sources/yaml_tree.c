@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * libyaml's events become a tree. Its own document loader is not used: it has no ceiling, and it forgets
- * whether a plain 80 was tagged as a string.
+ * libyaml's events become a tree. Its own document loader is not used: it has no ceiling, and it
+ * forgets whether a plain 80 was tagged as a string.
  *
  * Open collections are frames on a stack. The children of all of them lie on one other stack, each
- * frame knowing where its own begin; when a collection closes, they move into an array of their own.
+ * frame knowing where its own begin; when a collection closes, they move into an array of their
+ * own.
  */
 
 #include "sources/yaml_tree.h"
@@ -38,7 +39,7 @@ struct yaml_reader {
 	uint32_t line, column; /* where the parser's input begins, from 0 */
 
 	uint32_t documents;
-	uint32_t nodes;	   /* made so far */
+	uint32_t nodes;    /* made so far */
 	uint32_t expanded; /* in the documents so far, aliases resolved */
 
 	/* of the current document */
@@ -154,7 +155,8 @@ static void skip_to(struct yaml_reader *reader, size_t to)
 	}
 }
 
-/* Gives the parser the next stretch of text: all of YAML, one value of JSON. False: nothing is left. */
+/* Gives the parser the next stretch of text: all of YAML, one value of JSON. False: nothing is
+ * left. */
 static bool begin_parser(struct yaml_reader *reader)
 {
 	size_t at = reader->at, size;
@@ -172,7 +174,8 @@ static bool begin_parser(struct yaml_reader *reader)
 		abort();
 	reader->parsing = true;
 	yaml_parser_set_encoding(&reader->parser, YAML_UTF8_ENCODING);
-	yaml_parser_set_input_string(&reader->parser, (const unsigned char *)reader->text + at, size);
+	yaml_parser_set_input_string(&reader->parser, (const unsigned char *)reader->text + at,
+				     size);
 	return true;
 }
 
@@ -222,8 +225,8 @@ static int scalar_type(const struct yaml_reader *reader, const yaml_event_t *eve
 		    err);
 }
 
-static int count(struct yaml_reader *reader, const yaml_event_t *event, uint32_t *sum, uint32_t more,
-		 struct err *err)
+static int count(struct yaml_reader *reader, const yaml_event_t *event, uint32_t *sum,
+		 uint32_t more, struct err *err)
 {
 	if (more > YAML_MAX_NODES - *sum)
 		return fail(reader, event, "too many nodes, aliases counted as what they stand for",
@@ -310,8 +313,7 @@ static int on_start(struct yaml_reader *reader, const yaml_event_t *event, enum 
 	if (r < 0)
 		return r;
 	node->type = YAML_TYPE_COUNT; /* still open */
-	reader->frames[reader->depth++] =
-		(struct frame){.node = node, .first = reader->n_children};
+	reader->frames[reader->depth++] = (struct frame){.node = node, .first = reader->n_children};
 	return 0;
 }
 
@@ -333,8 +335,7 @@ static int on_end(struct yaml_reader *reader, const yaml_event_t *event, struct 
 
 static int on_alias(struct yaml_reader *reader, const yaml_event_t *event, struct err *err)
 {
-	struct yaml_node *node =
-		map_get(&reader->anchors, (const char *)event->data.alias.anchor);
+	struct yaml_node *node = map_get(&reader->anchors, (const char *)event->data.alias.anchor);
 
 	if (!node)
 		return fail(reader, event, "an alias without its anchor", err);
@@ -398,8 +399,8 @@ static int end_document(struct yaml_reader *reader, struct yaml_node **ret, stru
 	struct yaml_node *root = reader->children[0];
 
 	if (root->weight > YAML_MAX_NODES - reader->expanded)
-		return err_set(err, -EINVAL, "%s:%u:%u: too many nodes in all documents", reader->name,
-			       root->line, root->column);
+		return err_set(err, -EINVAL, "%s:%u:%u: too many nodes in all documents",
+			       reader->name, root->line, root->column);
 	reader->expanded += root->weight;
 	*ret = root;
 	return 1;

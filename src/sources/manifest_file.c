@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sources/manifest_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "sources/convert.h"
+#include "sources/defaults.h"
+#include "sources/yaml_message.h"
+
+#define NOTICES_MAX 200u /* for one file; more help nobody */
+#define OBJECT_MAX  160u /* bytes of "Kind namespace/name" in messages */
+
+/* A file on its way from text to objects. */
+struct parse {
+	struct manifest_file *file; /* its older version: the objects to fall back to */
+	const char *node_name;
+	struct manifest_object *objects;
+	size_t n_objects, objects_capacity;
+	struct manifest_notice *notices;
+	size_t n_notices, notices_capacity;
+	size_t n_problems;
+
+	/* the object at hand */
+	struct arena *arena;
+	const struct yaml_node *node;
+	char object[OBJECT_MAX];
+};
+
+struct kind {
+	const char *name;
+	const char *api_version;
+	const ProtobufCMessageDescriptor *type;
+	int (*convert)(struct parse *parse, ProtobufCMessage *message,
+		       struct manifest_object *object, enum convert_skip *skip, struct err *err);
+};
+
+static void object_done(struct manifest_object *object)
+{
+	free(object->id);
+	service_unref(object->service);
+	for (size_t i = 0; i < object->n_slices; i++)
+		slice_unref(object->slices[i]);
+	free(object->slices);
+	node_unref(object->node);
+}
+
+static void objects_free(struct manifest_object *objects, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		object_done(&objects[i]);
+	free(objects);
+}
+
+static void notices_free(struct manifest_notice *notices, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		free(notices[i].text);
+	free(notices);
+}
+
+struct manifest_file *manifest_file_new(const char *dir, const char *name)
+{
+	struct manifest_file *file = xcalloc(1, sizeof(*file));
+
+	file->path = xasprintf("%s/%s", dir, name);
+	file->name = file->path + strlen(dir) + 1;
+	return file;
+}
+
+struct manifest_file *manifest_file_free(struct manifest_file *file)
+{
+	if (!file)
+		return NULL;
+	objects_free(file->objects, file->n_objects);
+	notices_free(file->notices, file->n_notices);
+	free(file->path);
+	free(file);
+	return NULL;
+}
+
+static void add_notice(struct parse *parse, enum log_severity severity, const char *fmt, ...)
+	attr_printf(3, 4);
+
+/* FILE:LINE:COLUMN: and the text. Said already, or too much: dropped. */
+static void add_notice(struct parse *parse, enum log_severity severity, const char *fmt, ...)
+{
+	char text[1024];
+	va_list ap;
+
+	if (parse->n_notices > NOTICES_MAX)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	array_grow(&parse->notices, &parse->notices_capacity, parse->n_notices,
+		   sizeof(*parse->notices));
+	if (parse->n_notices == NOTICES_MAX)
+		snprintf(text, sizeof(text), "further messages about this file are left out");
+	parse->notices[parse->n_notices++] = (struct manifest_notice){
+		.severity = severity,
+		.text = xasprintf("%s:%u:%u: %s", parse->file->path, parse->node->line,
+				  parse->node->column, text),
+	};
+}
+
+static void on_note(void *arg, const char *text)
+{
+	struct parse *parse = arg;
+
+	add_notice(parse, LOG_SEVERITY_WARNING, "%s: %s", parse->object, text);
+}
+
+static int convert_service_object(struct parse *parse, ProtobufCMessage *message,
+				  struct manifest_object *object, enum convert_skip *skip,
+				  struct err *err)
+{
+	const struct convert_notes notes = {.fn = on_note, .arg = parse};
+	K8s__Service *service = (K8s__Service *)message;
+
+	object->kind = MANIFEST_SERVICE;
+	defaults_service(service, parse->arena);
+	return convert_service(service, &notes, &object->service, skip, err);
+}
+
+static int convert_slice_object(struct parse *parse, ProtobufCMessage *message,
+				struct manifest_object *object, enum convert_skip *skip,
+				struct err *err)
+{
+	K8s__EndpointSlice *endpoint_slice = (K8s__EndpointSlice *)message;
+	struct slice *slice;
+	int r;
+
+	object->kind = MANIFEST_SLICE;
+	defaults_endpoint_slice(endpoint_slice, parse->arena);
+	r = convert_slice(endpoint_slice, &slice, skip, err);
+	if (r <= 0)
+		return r;
+	object->slices = xmalloc(sizeof(*object->slices));
+	object->slices[object->n_slices++] = slice;
+	return 1;
+}
+
+static int convert_endpoints_object(struct parse *parse, ProtobufCMessage *message,
+				    struct manifest_object *object, enum convert_skip *skip,
+				    struct err *err)
+{
+	K8s__Endpoints *endpoints = (K8s__Endpoints *)message;
+
+	object->kind = MANIFEST_ENDPOINTS;
+	defaults_endpoints(endpoints, parse->arena);
+	return convert_endpoints(endpoints, &object->slices, &object->n_slices, skip, err);
+}
+
+static int convert_node_object(struct parse *parse, ProtobufCMessage *message,
+			       struct manifest_object *object, enum convert_skip *skip attr_unused,
+			       struct err *err)
+{
+	const struct convert_notes notes = {.fn = on_note, .arg = parse};
+	int r;
+
+	object->kind = MANIFEST_NODE;
+	r = convert_node((K8s__Node *)message, &notes, &object->node, err);
+	return r < 0 ? r : 1;
+}
+
+static const struct kind kinds[] = {
+	{"Service", "v1", &k8s__service__descriptor, convert_service_object},
+	{"EndpointSlice", "discovery.k8s.io/v1", &k8s__endpoint_slice__descriptor,
+	 convert_slice_object},
+	{"Endpoints", "v1", &k8s__endpoints__descriptor, convert_endpoints_object},
+	{"Node", "v1", &k8s__node__descriptor, convert_node_object},
+};
+
+/* The kind whose objects these are, or whose lists with suffix "List"; NULL: none of ours. */
+static const struct kind *find_kind(const char *name, const char *api_version, const char *suffix)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		size_t n = strlen(kinds[i].name);
+
+		if (strncmp(name, kinds[i].name, n) == 0 && streq(name + n, suffix) &&
+		    streq(api_version, kinds[i].api_version))
+			return &kinds[i];
+	}
+	return NULL;
+}
+
+/* The text of a field of metadata, whatever the type; for messages. */
+static const char *metadata_text(const struct yaml_node *node, const char *key)
+{
+	const struct yaml_node *value = yaml_node_get(yaml_node_get(node, "metadata"), key);
+
+	return value && value->kind == YAML_KIND_SCALAR ? value->text : "";
+}
+
+static void name_object(struct parse *parse, const struct kind *kind, const struct yaml_node *node)
+{
+	const char *ns = metadata_text(node, "namespace");
+	const char *name = metadata_text(node, "name");
+	char text[OBJECT_MAX];
+
+	if (kind->type == &k8s__node__descriptor)
+		snprintf(text, sizeof(text), "%s %s", kind->name, *name ? name : "(no name)");
+	else
+		snprintf(text, sizeof(text), "%s %s/%s", kind->name, *ns ? ns : "default",
+			 *name ? name : "(no name)");
+	yaml_printable(text, parse->object, sizeof(parse->object));
+}
+
+static void note_skip(struct parse *parse, enum convert_skip skip)
+{
+	bool mistake = skip == CONVERT_SKIP_NO_CLUSTER_IP || skip == CONVERT_SKIP_NO_PORTS;
+
+	if (mistake) {
+		parse->n_problems++;
+		add_notice(parse, LOG_SEVERITY_ERROR, "%s cannot be served: %s", parse->object,
+			   convert_skip_text(skip));
+	} else {
+		add_notice(parse, LOG_SEVERITY_INFO, "%s is left out: %s", parse->object,
+			   convert_skip_text(skip));
+	}
+}
+
+/* A refused object: its older version, if it has one, moves over. */
+static bool keep_previous(struct parse *parse, struct manifest_object *object)
+{
+	for (size_t i = 0; i < parse->file->n_objects; i++) {
+		struct manifest_object *old = &parse->file->objects[i];
+
+		if (!streq(old->id, object->id))
+			continue;
+		object->service = old->service ? service_ref(old->service) : NULL;
+		object->node = old->node ? node_ref(old->node) : NULL;
+		object->slices = xcalloc(old->n_slices, sizeof(*object->slices));
+		for (size_t j = 0; j < old->n_slices; j++)
+			object->slices[object->n_slices++] = slice_ref(old->slices[j]);
+		return old->service || old->node || old->n_slices;
+	}
+	return false;
+}
+
+static void add_object(struct parse *parse, const struct kind *kind, ProtobufCMessage *message)
+{
+	struct manifest_object object = {.line = parse->node->line};
+	enum convert_skip skip = CONVERT_SKIP_NONE;
+	struct err err;
+	int r = kind->convert(parse, message, &object, &skip, &err);
+
+	object.id = xstrdup(parse->object);
+	if (r < 0) {
+		parse->n_problems++;
+		add_notice(parse, LOG_SEVERITY_ERROR, "%s cannot be served: %s%s", parse->object,
+			   err.text,
+			   keep_previous(parse, &object) ? ", keeping the previous version" : "");
+	} else if (r == 0) {
+		note_skip(parse, skip);
+	}
+	array_grow(&parse->objects, &parse->objects_capacity, parse->n_objects,
+		   sizeof(*parse->objects));
+	parse->objects[parse->n_objects++] = object;
+}
+
+static int parse_object(struct parse *parse, const struct kind *kind, const struct yaml_node *node,
+			struct err *err)
+{
+	struct yaml_source source = {.file = parse->file->path, .object = parse->object};
+	ProtobufCMessage *message;
+	struct arena *arena cleanup_arena = arena_new(4096);
+	int r;
+
+	name_object(parse, kind, node);
+	r = yaml_message_read(&source, node, kind->type, arena, &message, err);
+	if (r < 0)
+		return r;
+	if (kind->type == &k8s__node__descriptor &&
+	    !streq(metadata_text(node, "name"), parse->node_name))
+		return 0;
+	parse->arena = arena;
+	parse->node = node;
+	add_object(parse, kind, message);
+	parse->arena = NULL;
+	return 0;
+}
+
+/* One line for each kind that is not ours. */
+static void note_unknown(struct parse *parse, const struct yaml_node *node,
+			 const K8s__TypeMeta *type)
+{
+	char kind[64], version[64], text[256];
+
+	snprintf(text, sizeof(text), ": %s %s is not a kind that a proxy reads",
+		 yaml_printable(convert_text(type->apiversion), version, sizeof(version)),
+		 yaml_printable(type->kind, kind, sizeof(kind)));
+	for (size_t i = 0; i < parse->n_notices; i++)
+		if (has_suffix(parse->notices[i].text, text))
+			return;
+	parse->node = node;
+	add_notice(parse, LOG_SEVERITY_INFO, "%s", text + 2);
+}
+
+static int parse_node(struct parse *parse, const struct yaml_node *node,
+		      const struct kind *expected, struct err *err);
+
+static int parse_items(struct parse *parse, const struct yaml_node *list,
+		       const struct kind *expected, struct err *err)
+{
+	const struct yaml_node *items = yaml_node_get(list, "items");
+	int r = 0;
+
+	if (yaml_node_is_null(items))
+		return 0;
+	if (items->kind != YAML_KIND_SEQUENCE)
+		return err_set(err, -EINVAL, "%s:%u:%u: items: expected a list", parse->file->path,
+			       items->line, items->column);
+	for (size_t i = 0; i < items->n && r == 0; i++)
+		r = parse_node(parse, items->items[i], expected, err);
+	return r;
+}
+
+/* expected: what an item is that does not say so itself, or NULL. */
+static int parse_node(struct parse *parse, const struct yaml_node *node,
+		      const struct kind *expected, struct err *err)
+{
+	struct yaml_source source = {.file = parse->file->path};
+	struct arena *arena cleanup_arena = arena_new(256);
+	const struct kind *kind;
+	K8s__TypeMeta *type;
+	const char *version;
+	int r;
+
+	if (yaml_node_is_null(node))
+		return 0;
+	r = yaml_message_read(&source, node, &k8s__type_meta__descriptor, arena,
+			      (ProtobufCMessage **)&type, err);
+	if (r < 0)
+		return r;
+	if (!*convert_text(type->kind)) {
+		if (expected)
+			return parse_object(parse, expected, node, err);
+		return err_set(err, -EINVAL, "%s:%u:%u: an object without a kind",
+			       parse->file->path, node->line, node->column);
+	}
+	version = convert_text(type->apiversion);
+	kind = find_kind(type->kind, version, "");
+	if (kind)
+		return parse_object(parse, kind, node, err);
+	kind = find_kind(type->kind, version, "List");
+	if (kind || (streq(type->kind, "List") && streq(version, "v1")))
+		return parse_items(parse, node, kind, err);
+	note_unknown(parse, node, type);
+	return 0;
+}
+
+static int parse_documents(struct parse *parse, const char *text, size_t n, struct err *err)
+{
+	struct yaml_reader *reader cleanup_yaml_reader = NULL;
+	int r = yaml_reader_new(parse->file->path, text, n, &reader, err);
+
+	while (r >= 0) {
+		struct arena *arena cleanup_arena = arena_new(4096);
+		struct yaml_node *root;
+
+		r = yaml_reader_next(reader, arena, &root, err);
+		if (r == 0)
+			return 0;
+		if (r > 0)
+			r = parse_node(parse, root, NULL, err);
+	}
+	return r;
+}
+
+int manifest_file_parse(struct manifest_file *file, const char *text, size_t n,
+			const char *node_name, struct err *err)
+{
+	struct parse parse = {.file = file, .node_name = node_name};
+	int r = parse_documents(&parse, text, n, err);
+
+	file->broken = r < 0;
+	if (r < 0) {
+		objects_free(parse.objects, parse.n_objects);
+		notices_free(parse.notices, parse.n_notices);
+		return r;
+	}
+	objects_free(file->objects, file->n_objects);
+	notices_free(file->notices, file->n_notices);
+	file->objects = parse.objects;
+	file->n_objects = parse.n_objects;
+	file->notices = parse.notices;
+	file->n_notices = parse.n_notices;
+	file->n_problems = parse.n_problems;
+	return 0;
+}
+
+struct manifest_signature manifest_signature(const struct stat *st)
+{
+	return (struct manifest_signature){
+		.dev = st->st_dev,
+		.ino = st->st_ino,
+		.size = st->st_size,
+		.mtime = st->st_mtim,
+		.ctime = st->st_ctim,
+	};
+}
+
+static bool time_equal(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
+bool manifest_signature_equal(const struct manifest_signature *a,
+			      const struct manifest_signature *b)
+{
+	return a->dev == b->dev && a->ino == b->ino && a->size == b->size &&
+	       time_equal(&a->mtime, &b->mtime) && time_equal(&a->ctime, &b->ctime);
+}
+
+/* All of it, up to one byte more than is allowed: it may grow while being read. */
+static int read_all(int fd, size_t expected, char **ret, size_t *ret_n)
+{
+	size_t capacity = MIN(expected, (size_t)YAML_MAX_BYTES) + 1, n = 0;
+	char *text = xmalloc(capacity);
+
+	for (;;) {
+		ssize_t got = read(fd, text + n, capacity - n);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0) {
+			int r = -errno;
+
+			free(text);
+			return r;
+		}
+		n += (size_t)got;
+		if (got == 0 || n > YAML_MAX_BYTES)
+			break;
+		if (n == capacity) {
+			capacity = MIN(capacity * 2, (size_t)YAML_MAX_BYTES + 1);
+			text = xrealloc(text, capacity);
+		}
+	}
+	*ret = text;
+	*ret_n = n;
+	return 0;
+}
+
+int manifest_file_read(struct manifest_file *file, int dir_fd, const char *node_name,
+		       struct err *err)
+{
+	/* not blocking: it might be a FIFO */
+	int fd cleanup_fd = openat(dir_fd, file->name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	char *text cleanup_free = NULL;
+	struct stat st;
+	size_t n;
+	int r;
+
+	if (fd < 0 && errno == ENOENT)
+		return 0;
+	if (fd < 0 || fstat(fd, &st) < 0) {
+		r = -errno;
+		file->broken = true;
+		return err_sys(err, r, "%s", file->path);
+	}
+	if (!S_ISREG(st.st_mode))
+		return 0;
+	file->signature = manifest_signature(&st);
+	r = read_all(fd, (size_t)st.st_size, &text, &n);
+	if (r < 0) {
+		file->broken = true;
+		return err_sys(err, r, "%s", file->path);
+	}
+	r = manifest_file_parse(file, text, n, node_name, err);
+	return r < 0 ? r : 1;
+}

@@ -132,6 +132,11 @@ def load_wait(state, _fds, key, count):
 
 
 @operation
+def load_so_far(state, _fds, key):
+    return state.kept[key].so_far()
+
+
+@operation
 def load_stop(state, _fds, key):
     return state.kept.pop(key).stop()
 

@@ -2,11 +2,12 @@
 """Requests to pods, and what came of them.
 
 A result is [pod, source, port, error, start, seconds]: who answered and which address and port it saw, or the class
-of the error: refused, timeout, unreachable, reset, closed, or the errno's name. start is CLOCK_MONOTONIC,
+of the error: refused, timeout, unreachable, prohibited, reset, closed, or the errno's name. start is CLOCK_MONOTONIC,
 which all processes of the machine share.
 """
 
 import errno
+import itertools
 import socket
 import threading
 import time
@@ -18,10 +19,13 @@ CLASSES = {
     errno.EHOSTUNREACH: "unreachable",
     errno.ENETUNREACH: "unreachable",
     errno.EACCES: "prohibited",
+    errno.EPERM: "prohibited",  # what sendto() says when the rules of its own host drop or reject a datagram
     errno.ECONNRESET: "reset",
     errno.EPIPE: "reset",
     errno.ETIMEDOUT: "timeout",
 }
+#: A UDP request is a flow of its own. Ports that the kernel chose would come back while conntrack still knows them.
+PORTS = itertools.cycle(range(10000, 60000))
 REQUEST = b"GET / HTTP/1.1\r\nHost: lab\r\n\r\n"
 
 
@@ -37,8 +41,8 @@ def connect(address, port, proto, timeout, source=None):
     sock = socket.socket(family, kind)
     try:
         sock.settimeout(timeout)
-        if source:
-            sock.bind((source, 0))
+        if source or proto == "UDP":
+            sock.bind((source or "", next(PORTS) if proto == "UDP" else 0))
         sock.connect((address, port))
     except BaseException:
         sock.close()
@@ -113,6 +117,10 @@ class Load:
             goal = len(self._results) + count
             self._changed.wait_for(lambda: len(self._results) >= goal)
             return len(self._results)
+
+    def so_far(self):
+        with self._changed:
+            return list(self._results)
 
     def stop(self):
         self._stopping = True

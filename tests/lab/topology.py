@@ -40,6 +40,7 @@ BRIDGE = {4: "10.244.1.1", 6: "fd00:10:244:1::1"}
 UPLINK = {4: "192.168.9.1", 6: "fd00:192:168:9::1"}
 REMOTE = {4: "192.168.9.2", 6: "fd00:192:168:9::2"}
 CLUSTER_CIDR = "10.244.0.0/16,fd00:10:244::/48"
+POD_CIDRS = ("10.244.1.0/24", "fd00:10:244:1::/64")  # of the node
 DISTANT = {4: "203.0.113.", 6: "2001:db8:113::"}
 
 Answer = namedtuple("Answer", "pod source port error start seconds")
@@ -81,9 +82,13 @@ class Namespace:
         """Names with __ for the slash. Answers with those that this kernel does not have."""
         return self.agent.call("sysctl", values={key.replace("__", "/"): value for key, value in values.items()})
 
+    def begin(self, address, port, proto="TCP", **more):
+        """Requests that go on while we do something else; answers() waits for them."""
+        return Asked(self.agent.start("request", address=address, port=port, proto=proto, **more))
+
     def request(self, address, port, proto="TCP", **more):
         """The answers; see client.request for how many, from where, how long."""
-        return answers(self.agent.call("request", within=300, address=address, port=port, proto=proto, **more))
+        return self.begin(address, port, proto, **more).answers()
 
     def ask(self, address, port, proto="TCP", source=None, **more):
         """The one answer of one request."""
@@ -94,6 +99,14 @@ class Namespace:
 
     def talk(self, address, port, proto="TCP", **more):
         return Talk(self, address=address, port=port, proto=proto, **more)
+
+
+class Asked:
+    def __init__(self, pending):
+        self._pending = pending
+
+    def answers(self):
+        return answers(self._pending.result(300))
 
 
 class Remote:
@@ -113,12 +126,17 @@ class Load(Remote):
     def __init__(self, namespace, **args):
         super().__init__(namespace)
         self.agent.call("load_start", key=self.key, **args)
+        self.running = True
 
     def wait(self, count):
         """Until `count` more requests are over."""
         return self.agent.call("load_wait", key=self.key, count=count)
 
+    def so_far(self):
+        return answers(self.agent.call("load_so_far", key=self.key))
+
     def stop(self):
+        self.running = False
         return answers(self.agent.call("load_stop", key=self.key))
 
 

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Portolan in the lab's node, fed from a folder there.
+
+Nobody sleeps: to know that what a test asked for is in force, every file written also holds a marker, a Service
+whose port is the file's generation. The marker's endpoint is the client namespace; once the node reaches it over
+both families, so is everything that was written with it. Without the rule a connection is refused at once. The
+question is asked after each line that the daemon logs.
+"""
+
+import os
+import re
+import signal
+import threading
+import time
+
+from lab import manifests, topology
+
+FOLDER = "/run/lab/manifests"
+SOURCE = os.path.dirname(os.path.dirname(topology.HERE))
+SYNCED = re.compile(r'"(?:First sync done|Sync done|Sync works again)" ipFamily="IPv([46])"')
+FIRST_MARKER_PORT = 1000
+PATIENCE = 20
+
+#: What a lab needs and a test seldom cares about. The conntrack table belongs to the whole machine.
+FLAGS = (
+    "--manifests", FOLDER,
+    "--hostname-override=node1",
+    "--conntrack-max-per-core=0",
+    "--iptables-min-sync-period=0s",
+    "--v=2",
+)  # fmt: skip
+
+
+def program():
+    return os.environ.get("PORTOLAN") or os.path.join(SOURCE, "build", "portolan")
+
+
+class Log:
+    """Lines of a process, as they come."""
+
+    def __init__(self, fd):
+        self._fd = fd
+        self.lines = []
+        self.ended = False
+        self._changed = threading.Condition()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self):
+        with os.fdopen(self._fd, "r", encoding="utf-8", errors="replace") as file:
+            for line in file:
+                with self._changed:
+                    self.lines.append(line.rstrip("\n"))
+                    self._changed.notify_all()
+        with self._changed:
+            self.ended = True
+            self._changed.notify_all()
+
+    def wait(self, condition, what, timeout=PATIENCE):
+        """Asks condition() now and after each new line, until it says something true."""
+        deadline = time.monotonic() + timeout
+        while True:
+            count, ended = len(self.lines), self.ended
+            value = condition()
+            if value:
+                return value
+            with self._changed:
+                news = self._changed.wait_for(lambda: self.ended or len(self.lines) > count, deadline - time.monotonic())
+            if ended or not news:
+                why = "the daemon ended" if ended else f"{timeout} s passed"
+                raise TimeoutError(f"{why} before {what}; the log:\n" + "\n".join(self.lines[-40:]))
+
+    def wait_line(self, pattern, since=0, timeout=PATIENCE):
+        """The match of the first line from number `since` on."""
+        return self.wait(lambda: self.find(pattern, since), f"a line like {pattern!r}", timeout)
+
+    def find(self, pattern, since=0):
+        return next((match for line in self.lines[since:] if (match := re.search(pattern, line))), None)
+
+
+class Daemon:
+    """One life of the daemon after another, over the same folder, with the same flags."""
+
+    def __init__(self, lab, *flags, mode="iptables", env=None, marker=True, detector=("--cluster-cidr", topology.CLUSTER_CIDR)):
+        self.lab = lab
+        self.flags = [*FLAGS, f"--proxy-mode={mode}", *detector, *flags]
+        self.mode = mode
+        self.env = env
+        self.marker = marker
+        self.generation = 0
+        self.pid = None
+        self.log = None
+
+    def start(self, wait=True):
+        read, write = os.pipe()
+        self.pid = self.lab.node.agent.call("spawn", [write], argv=[program(), "run", *self.flags], env=self.env)
+        os.close(write)
+        self.log = Log(read)
+        if wait:
+            self.wait_in_force()
+        return self
+
+    def stop(self, number=signal.SIGTERM):
+        """Its exit code; negative for a signal."""
+        self.lab.node.agent.call("kill", pid=self.pid, number=number)
+        code = self.lab.node.agent.call("wait", pid=self.pid, timeout=10)
+        if code is None:
+            raise TimeoutError(f"the daemon did not end after signal {number}")
+        self.pid = None
+        return code
+
+    def kill(self):
+        return self.stop(signal.SIGKILL)
+
+    def write(self, name, text, **more):
+        self.lab.node.agent.call("write_file", path=f"{FOLDER}/{name}", text=text, **more)
+
+    def remove(self, name):
+        self.lab.node.agent.call("remove_file", path=f"{FOLDER}/{name}")
+
+    def write_services(self, *services, extra=()):
+        """Everything that the lab is to serve from now on, in one file."""
+        self.generation += 1
+        objects = [manifests.node("node1", topology.NODE.values(), topology.POD_CIDRS)]
+        for service in services:
+            objects += service.objects()
+        if self.marker:
+            objects += self._marker()
+        self.write("lab.json", manifests.text(objects + list(extra)))
+
+    def serve(self, *services, extra=()):
+        """The same, and waits until it is in force."""
+        self.write_services(*services, extra=extra)
+        self.wait_in_force()
+
+    def _marker(self):
+        class Outside:
+            name = "marker"
+            node = "elsewhere"
+            address = topology.CLIENT
+
+        marker = manifests.Service("marker", 0, [Outside], port=self._marker_port(), target=topology.MARKER_PORT)
+        marker.cluster_ip = dict(topology.MARKER)
+        return marker.objects()
+
+    def _marker_port(self):
+        return FIRST_MARKER_PORT + self.generation
+
+    def in_force(self):
+        return all(self.lab.node.ask(ip, self._marker_port()).pod == "marker" for ip in topology.MARKER.values())
+
+    def wait_in_force(self, timeout=PATIENCE):
+        if not self.marker:
+            raise ValueError("only a daemon with a marker knows what is in force")
+        self.log.wait(self.in_force, "what was asked for came into force", timeout)
+
+    def render(self, *flags):
+        """What `portolan render` prints for the folder and the flags of this daemon."""
+        mine = [flag for flag in self.flags if not flag.startswith(("--conntrack", "--iptables-min", "--v="))]
+        return self.lab.node.run(program(), "render", *mine, *flags)
+
+
+def save(lab, family, table=None):
+    tool = "iptables-save" if family == 4 else "ip6tables-save"
+    return lab.node.run(tool, *(["-t", table] if table else []))

@@ -22,20 +22,21 @@ int cleanup_all(const char *who)
 {
 	int exit_code = EXIT_DONE;
 	size_t n_usable = 0;
-	struct err err;
+	struct err errors[FAMILY_COUNT];
 
 	for (enum family family = 0; family < FAMILY_COUNT; family++) {
-		int r = clean_family(family, &err);
+		int r = clean_family(family, &errors[family]);
 
 		n_usable += r != 0;
 		if (r < 0) {
 			fprintf(stderr, "%s: removing the %s rules: %s\n", who, family_name(family),
-				err.text);
+				errors[family].text);
 			exit_code = EXIT_FAILED;
 		}
 	}
 	if (n_usable == 0) {
-		fprintf(stderr, "%s: no rules can be read on this host: %s\n", who, err.text);
+		fprintf(stderr, "%s: no rules can be read on this host: %s\n", who,
+			errors[FAMILY_IPV4].text);
 		exit_code = EXIT_FAILED;
 	}
 	return exit_code;

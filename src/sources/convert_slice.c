@@ -155,7 +155,7 @@ int convert_slice(const K8s__EndpointSlice *message, struct slice **ret,
 	const K8s__ObjectMeta *metadata = message->metadata;
 	struct slice *slice;
 	enum convert_skip skip;
-	enum family family;
+	enum family family = FAMILY_IPV4;
 	const char *service;
 	int r = convert_check_names(metadata, false, err);
 

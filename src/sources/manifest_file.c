@@ -455,7 +455,7 @@ int manifest_file_read(struct manifest_file *file, int dir_fd, const char *node_
 	int fd cleanup_fd = openat(dir_fd, file->name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	char *text cleanup_free = NULL;
 	struct stat st;
-	size_t n;
+	size_t n = 0;
 	int r;
 
 	if (fd < 0 && errno == ENOENT)

@@ -411,7 +411,7 @@ int yaml_reader_next(struct yaml_reader *reader, struct arena *arena, struct yam
 {
 	begin_document(reader, arena);
 	for (;;) {
-		yaml_event_type_t ended;
+		yaml_event_type_t ended = YAML_NO_EVENT;
 		int r;
 
 		if (!reader->parsing && !begin_parser(reader))

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The daemon's life in a network namespace of its own: start, Node, changes, signals, end.
+
+Every wait is for a line of the daemon's log, never for a while.
+"""
+
+import os
+import queue
+import signal
+import subprocess
+import threading
+import time
+
+import pytest
+
+from test_cli import NODE, PORTOLAN, SERVICE, SLICE, run
+
+UNSHARE = ["unshare", "-n"] if os.geteuid() == 0 else ["unshare", "-rn"]
+DEADLINE = 60
+
+pytestmark = pytest.mark.skipif(
+    subprocess.run([*UNSHARE, "iptables", "-S"], capture_output=True).returncode != 0,
+    reason="no network namespace with iptables can be made here")
+
+
+class Daemon:
+    """`portolan run` as a child; its pid is that of the namespace's first process."""
+
+    def __init__(self, folder, *flags):
+        self.lines = []
+        self.queue = queue.Queue()
+        self.process = subprocess.Popen(
+            [*UNSHARE, PORTOLAN, "run", "--manifests", str(folder), "--node-name=node-a",
+             "--iptables-min-sync-period=0", "-v2", *flags], stderr=subprocess.PIPE, text=True)
+        threading.Thread(target=self.read, daemon=True).start()
+
+    def read(self):
+        for line in self.process.stderr:
+            self.queue.put(line)
+        self.queue.put(None)
+
+    def wait_for(self, *parts):
+        """The next log line that has all parts; every line is looked at once."""
+        while True:
+            line = self.queue.get(timeout=DEADLINE)
+            assert line is not None, f"the daemon ended without {parts}: {''.join(self.lines)}"
+            self.lines.append(line)
+            if all(part in line for part in parts):
+                return line
+
+    def wait_for_first_syncs(self):
+        for _ in range(2):
+            self.wait_for("First sync done")
+
+    def enter(self, *command):
+        """A command line that runs in the daemon's namespaces."""
+        user = ["-U", "--preserve-credentials"] if os.geteuid() else []
+        return ["nsenter", "-t", str(self.process.pid), *user, "-n", *command]
+
+    def inside(self, *command):
+        return subprocess.run(self.enter(*command), capture_output=True, text=True, check=True).stdout
+
+    def end(self, number=signal.SIGTERM):
+        self.process.send_signal(number)
+        return self.process.wait(timeout=DEADLINE)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    manifests = tmp_path / "manifests"
+    manifests.mkdir()
+    (manifests / "nginx.yaml").write_text(SERVICE + "---\n" + SLICE)
+    return manifests
+
+
+@pytest.fixture
+def start(folder):
+    daemons = []
+
+    def starter(*flags):
+        daemons.append(Daemon(folder, *flags))
+        return daemons[-1]
+
+    yield starter
+    for daemon in daemons:
+        if daemon.process.poll() is None:
+            daemon.process.kill()
+        daemon.process.wait()
+
+
+def replace(path, text):
+    """As editors and `kubectl ... > file` users should: the new file takes the name of the old in one step."""
+    temporary = path.with_name("." + path.name)
+    temporary.write_text(text)
+    temporary.rename(path)
+
+
+def only_rules(text):
+    return [line for line in text.splitlines() if line.startswith("-A")]
+
+
+def test_rules_are_written_followed_and_left_behind(start, folder):
+    daemon = start()
+    daemon.wait_for("Starting Portolan", 'node="node-a"', 'mode="iptables"')
+    daemon.wait_for("The Node is not known")
+    daemon.wait_for_first_syncs()
+    assert "-d 10.96.7.7/32" in daemon.inside("iptables-save", "-t", "nat")
+    replace(folder / "nginx.yaml", SERVICE.replace("10.96.7.7", "10.96.8.8") + "---\n" + SLICE)
+    daemon.wait_for("Sync done", 'ipFamily="IPv4"', "full=false")
+    rules = daemon.inside("iptables-save", "-t", "nat")
+    assert "-d 10.96.8.8/32" in rules and "10.96.7.7" not in rules
+    before = daemon.inside("iptables-save", "-t", "nat")
+    # a process that stands in the namespace already can still look at it when the daemon is gone
+    watcher = subprocess.Popen(daemon.enter("sh", "-c", "echo in; read go; iptables-save -t nat"),
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert watcher.stdout.readline() == "in\n"
+    assert daemon.end() == 0
+    after, _ = watcher.communicate("go\n", timeout=DEADLINE)
+    assert only_rules(after) == only_rules(before)
+
+
+def test_hangup_is_ignored_and_interrupt_ends(start):
+    daemon = start()
+    daemon.wait_for_first_syncs()
+    daemon.process.send_signal(signal.SIGHUP)
+    daemon.wait_for("nothing needs reloading")
+    assert daemon.end(signal.SIGINT) == 0
+    daemon.wait_for("Ending, rules stay", "SIGINT")
+
+
+def test_a_zone_change_leads_to_a_full_sync(start, folder):
+    (folder / "node.yaml").write_text(NODE)
+    daemon = start()
+    daemon.wait_for_first_syncs()
+    replace(folder / "node.yaml", NODE.replace("{name: node-a}",
+            "{name: node-a, labels: {topology.kubernetes.io/zone: zone-a}}"))
+    for _ in range(2):
+        daemon.wait_for("Sync done", "full=true")
+    assert daemon.end() == 0
+
+
+def test_node_cidr_mode_waits_for_the_node_and_ends_when_its_pod_cidrs_change(start, folder):
+    daemon = start("--detect-local-mode=NodeCIDR")
+    daemon.wait_for("Waiting for the Node's podCIDRs", 'node="node-a"')
+    replace(folder / "node.yaml", NODE)
+    daemon.wait_for_first_syncs()
+    assert "! -s 10.244.1.0/24" in daemon.inside("iptables-save", "-t", "nat")
+    (folder / "node.yaml").unlink()  # a Node that goes changes nothing
+    daemon.wait_for("The Node is gone")
+    replace(folder / "node.yaml", NODE.replace("10.244.1.0/24", "10.244.9.0/24"))
+    daemon.wait_for("podCIDRs changed")
+    assert daemon.process.wait(timeout=DEADLINE) == 1
+
+
+def test_another_node_address_is_only_logged(start, folder):
+    (folder / "node.yaml").write_text(NODE)
+    daemon = start()
+    daemon.wait_for_first_syncs()
+    replace(folder / "node.yaml", NODE.replace("192.0.2.5", "192.0.2.6"))
+    daemon.wait_for("The Node's address changed", 'ipFamily="IPv4"')
+    assert daemon.end() == 0
+
+
+def test_removed_rules_come_back(start):
+    daemon = start("--iptables-sync-period=1s")
+    daemon.wait_for_first_syncs()
+    # only once the canaries stand, the last of them in filter, can their loss be seen
+    deadline = time.monotonic() + DEADLINE
+    while "KUBE-PROXY-CANARY" not in daemon.inside("iptables-save", "-t", "filter"):
+        assert time.monotonic() < deadline
+    daemon.inside("sh", "-c", "for t in mangle nat filter; do iptables -t $t -F; iptables -t $t -X; done")
+    daemon.wait_for("Rules were removed by somebody else", 'ipFamily="IPv4"')
+    daemon.wait_for("Sync done", 'ipFamily="IPv4"', "full=true")
+    assert "-d 10.96.7.7/32" in daemon.inside("iptables-save", "-t", "nat")
+    assert daemon.end() == 0
+
+
+def test_init_only_sets_sysctls_and_writes_no_rule(folder):
+    script = f"{PORTOLAN} run --manifests {folder} --init-only && cat /proc/sys/net/ipv4/conf/all/route_localnet" \
+             " && iptables-save"
+    result = subprocess.run([*UNSHARE, "sh", "-c", script], capture_output=True, text=True, timeout=DEADLINE)
+    assert result.returncode == 0
+    assert result.stdout.startswith("1\n")
+    assert "KUBE" not in result.stdout
+
+
+def test_cleanup_removes_what_run_left(start, folder):
+    daemon = start()
+    daemon.wait_for_first_syncs()
+    foreign = ["iptables", "-t", "nat", "-A", "POSTROUTING", "-s", "203.0.113.7", "-j", "ACCEPT"]
+    daemon.inside(*foreign)
+    daemon.process.send_signal(signal.SIGSTOP)  # it keeps the namespace, and cannot write meanwhile
+    daemon.inside(PORTOLAN, "cleanup")
+    for tool in ("iptables-save", "ip6tables-save"):
+        left = {line for line in daemon.inside(tool).splitlines() if "KUBE" in line and "KUBE-FIREWALL" not in line}
+        assert left == set()
+    assert "203.0.113.7" in daemon.inside("iptables-save", "-t", "nat")
+    daemon.inside(PORTOLAN, "run", "--cleanup")  # once more finds nothing, and that is no error
+    daemon.process.send_signal(signal.SIGCONT)
+    assert daemon.end() == 0
+
+
+def test_without_the_primary_familys_tool_it_cannot_start(folder, tmp_path):
+    result = subprocess.run([*UNSHARE, "env", "PATH=" + str(tmp_path), PORTOLAN, "run", "--manifests", folder],
+                            capture_output=True, text=True, timeout=DEADLINE)
+    assert result.returncode == 1
+    assert "cannot proxy the primary family, IPv4" in result.stderr.splitlines()[-1]
+    assert run("version").returncode == 0

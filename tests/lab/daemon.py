@@ -21,11 +21,10 @@ SYNCED = re.compile(r'"(?:First sync done|Sync done|Sync works again)" ipFamily=
 FIRST_MARKER_PORT = 1000
 PATIENCE = 20
 
-#: What a lab needs and a test seldom cares about. The conntrack table belongs to the whole machine.
+#: What a lab needs and a test seldom cares about.
 FLAGS = (
     "--manifests", FOLDER,
     "--hostname-override=node1",
-    "--conntrack-max-per-core=0",
     "--iptables-min-sync-period=0s",
     "--v=2",
 )  # fmt: skip

@@ -168,6 +168,20 @@ static void service_that_changes_back_is_no_change(void **state)
 	assert_false(model_has_changes(model, FAMILY_IPV4));
 }
 
+static void changes_taken_back_in_any_order_leave_the_others(void **state)
+{
+	struct model *model = *state;
+
+	model_set_service(model, simple_service("ns/a", "10.0.0.1"));
+	model_set_service(model, simple_service("ns/b", "10.0.0.2"));
+	model_set_service(model, simple_service("ns/c", "10.0.0.3"));
+	model_set_service(model, simple_service("ns/d", "10.0.0.4"));
+	assert_int_equal(model_remove_service(model, "ns/a"), IPV4);
+	assert_int_equal(model_remove_service(model, "ns/d"), IPV4);
+	assert_int_equal(model_pending_services(model, FAMILY_IPV4), 2);
+	assert_taken(model, FAMILY_IPV4, "ns/b ns/c");
+}
+
 /* A call says that something is pending, whichever call it came from. */
 static void set_service_reports_earlier_changes_too(void **state)
 {
@@ -379,6 +393,7 @@ int main(void)
 		MODEL_TEST(build_service_map_service_update),
 		MODEL_TEST(service_cache_leaks_add_then_delete_leaves_nothing),
 		MODEL_TEST(service_that_changes_back_is_no_change),
+		MODEL_TEST(changes_taken_back_in_any_order_leave_the_others),
 		MODEL_TEST(set_service_reports_earlier_changes_too),
 		MODEL_TEST(removing_an_unknown_service_is_no_change),
 		MODEL_TEST(families_track_apart),

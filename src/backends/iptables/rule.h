@@ -101,9 +101,8 @@ struct target {
 
 #define RULE_MATCH_MAX   8
 #define RULE_COMMENT_MAX 255 /* what the kernel's comment match can hold; writers cut there */
-255 /* what the kernel's comment match can hold; longer ones are an error */
 
-	struct rule {
+struct rule {
 	enum table table;
 	const char *chain;
 	size_t n_matches;

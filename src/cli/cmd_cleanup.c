@@ -18,7 +18,7 @@ static int clean_family(enum family family, struct err *err)
 }
 
 /* A family that the host does not have holds no rules either; but one of them it must have. */
-int cleanup_all(const char *who)
+int cmd_cleanup_all(const char *who)
 {
 	int exit_code = EXIT_DONE;
 	size_t n_usable = 0;
@@ -56,5 +56,5 @@ int cmd_cleanup(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	log_setup(config.log_format, config.verbosity);
-	return cleanup_all("portolan cleanup");
+	return cmd_cleanup_all("portolan cleanup");
 }

@@ -24,7 +24,7 @@ int cmd_run(int argc, char **argv)
 	}
 	log_setup(config.log_format, config.verbosity);
 	if (options.cleanup)
-		return cleanup_all("portolan run");
+		return cmd_cleanup_all("portolan run");
 	return daemon_run(&(struct daemon_input){
 		.config = &config,
 		.manifests = options.manifests,

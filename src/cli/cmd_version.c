@@ -8,7 +8,7 @@
 /* The kube-proxy whose flags, rules and behaviour this version has. */
 #define KUBERNETES_VERSION "v1.36"
 
-void version_print(bool raw)
+void cmd_version_print(bool raw)
 {
 	if (!raw) {
 		printf("Portolan v%s (kube-proxy of Kubernetes %s)\n", PORTOLAN_VERSION,
@@ -26,6 +26,6 @@ int cmd_version(int argc, char **argv)
 
 	if (r != EXIT_DONE)
 		return r == COMMAND_ANSWERED ? EXIT_DONE : r;
-	version_print(false);
+	cmd_version_print(false);
 	return EXIT_DONE;
 }

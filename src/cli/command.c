@@ -2,9 +2,7 @@
 
 #include "cli/command.h"
 
-#include <assert.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "cli/nearest.h"
 #include "cli/options.h"
@@ -67,7 +65,7 @@ static int answer_version(enum command_id id, const char *value)
 		return command_usage(id, "--version: give no value, or raw");
 	if (!wanted)
 		return EXIT_DONE;
-	version_print(streq(value, "raw"));
+	cmd_version_print(streq(value, "raw"));
 	return COMMAND_ANSWERED;
 }
 

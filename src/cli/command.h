@@ -56,6 +56,6 @@ struct options;
 int command_parse(enum command_id id, int argc, char **argv, struct options *ret);
 
 /* The one line of `portolan version`, or one line for each fact, on stdout. */
-void version_print(bool raw);
+void cmd_version_print(bool raw);
 /* Removes the rules of both families; prints what fails as "who: ..." and returns an exit code. */
-int cleanup_all(const char *who);
+int cmd_cleanup_all(const char *who);

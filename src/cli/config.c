@@ -130,8 +130,7 @@ static bool of_both_families(const struct prefix *cidrs, size_t n)
 	return ipv4 > 0 && ipv4 < n;
 }
 
-/* Nothing was seen of the cluster yet, so that it is dual-stack can only be read off the settings.
- */
+/* No Service has been seen yet, so whether the cluster is dual-stack is read off the settings. */
 static void check_node_ports(const struct config *config, const struct node *node,
 			     const struct node_ips *ips, struct problems *warnings)
 {

@@ -37,8 +37,7 @@ struct config {
 
 void config_done(struct config *config);
 
-/* This node's addresses: a bind address, else the Node's, else loopback. node may be NULL: not
- * known. */
+/* This node's addresses: a bind address, else the Node's (NULL: not known), else loopback. */
 struct node_ips {
 	enum family primary;
 	struct addr addr[FAMILY_COUNT];

@@ -15,8 +15,7 @@
 #include "kernel/clock.h"
 #include "sources/manifests.h"
 
-/* How long the Node may lack podCIDRs in mode NodeCIDR: kube-proxy's 30 s for a Node and 5 min for
- * these. */
+/* In mode NodeCIDR, as kube-proxy: 30 s for the Node to appear and 5 min more for its podCIDRs. */
 #define POD_CIDRS_TIMEOUT_S (30 + 5 * 60)
 
 enum phase {

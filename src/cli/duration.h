@@ -12,8 +12,7 @@
 
 #define DURATION_TEXT_MAX 32 /* "-2562047h47m16.854775808s" and NUL */
 
-/* 0, or -EINVAL (also for what does not fit into 64 bits of nanoseconds) with *ret_ns left alone.
- */
+/* 0, or -EINVAL with *ret_ns left alone, also for what 64 bits of nanoseconds cannot hold. */
 int duration_parse(const char *s, int64_t *ret_ns);
 /* As Go prints it: "1m30s", "1h0m0s", "100ms", "0s". Returns the length. */
 size_t duration_print(int64_t ns, char out[static DURATION_TEXT_MAX]);

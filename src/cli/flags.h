@@ -4,11 +4,11 @@
 /*
  * Flags as a table, and command lines read by kube-proxy's rules:
  *
- *   --name=value, --name value, and for switches --name, --name=false (a value behind a blank would
- * be an argument of its own); -v 4, -v=4, -v4; `_` and `-` in names are the same; `--` ends the
- * flags. A flag may be repeated: lists grow, for all others the last one counts. The word behind a
- * flag that needs a value is its value, whatever it looks like. Arguments that are no flags are an
- * error, empty ones are not.
+ *   - --name=value or --name value; -v 4, -v=4 or -v4; `_` and `-` in names are the same
+ *   - switches: --name or --name=false; a value behind a blank would be an argument of its own
+ *   - the word behind a flag that needs a value is its value, whatever it looks like
+ *   - a flag may be repeated: lists grow, for all others the last one counts
+ *   - `--` ends the flags; arguments that are no flags are an error, empty ones are not
  *
  * A row says where its value goes as an offset into the caller's structure, so a new flag is one
  * new row and one new member. Text is borrowed from the command line.
@@ -47,8 +47,7 @@ struct flag {
 	const char *help;
 };
 
-/* Go's spellings of true and false: 1, t, T, true, TRUE, True and their opposites; -EINVAL for
- * others. */
+/* True and false as Go spells them: 1, t, T, true, TRUE, True and their opposites; or -EINVAL. */
 int flag_bool_parse(const char *s, bool *ret);
 /* Sets the defaults in `target`, which must be zeroed or have gone through flags_done(). */
 void flags_init(const struct flag *flags, size_t n, void *target);

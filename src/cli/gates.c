@@ -34,8 +34,7 @@ static const struct {
 
 static_assert(ARRAY_SIZE(table) == GATE_COUNT, "each gate has a row");
 
-/* A gate that was named itself is not moved by AllAlpha and AllBeta, in whatever order they come.
- */
+/* A gate that is named itself is not moved by AllAlpha and AllBeta, in whatever order they come. */
 struct parse {
 	struct gates *gates;
 	bool named[GATE_COUNT];

@@ -2,8 +2,7 @@
 
 /*
  * Portolan's life on one page: called as kube-proxy it is `portolan run`; otherwise the first word
- * says which command, and the command does the rest (command.c has the table, cmd_*.c the
- * commands).
+ * says which command, and that does the rest: command.c has the table, cmd_*.c the commands.
  */
 
 #include <stdio.h>

@@ -11,7 +11,6 @@ struct nearest {
 	unsigned int distance;
 };
 
-/* nearest_init(), nearest_offer() for each known name, then read `best`. The first of equals wins.
- */
+/* nearest_init(), nearest_offer() for each known name, then read `best`: the first of equals. */
 void nearest_init(struct nearest *nearest, const char *word);
 void nearest_offer(struct nearest *nearest, const char *name);

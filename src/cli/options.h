@@ -52,8 +52,10 @@ struct options {
 extern const struct flag options_flags[];
 extern const size_t options_n_flags;
 
-/* Defaults, then the command line (without program and command name). *ret is always good for
- * options_done(). */
+/*
+ * Defaults, then the command line, which is without program and command name. *ret is good for
+ * options_done() in all cases.
+ */
 int options_parse(enum command_id command, int argc, char **argv, struct options *ret,
 		  struct err *err);
 void options_done(struct options *options);

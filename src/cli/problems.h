@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Everything that is wrong with a command line or a configuration, found in one pass, one line
- * each. */
+/* Everything that is wrong with a command line or configuration, found in one pass, a line each. */
 
 #include "base/util.h"
 

@@ -24,6 +24,7 @@
 #define WAIT_SECONDS    "5"
 #define COMMAND_TIMEOUT (5 * 60 * CLOCK_NS_PER_SECOND)
 #define VERSION_TIMEOUT (30 * CLOCK_NS_PER_SECOND)
+#define RESTORE_GRACE   (2 * CLOCK_NS_PER_SECOND)
 #define COMMAND_OUTPUT  ((size_t)64 * 1024 * 1024)
 #define SAVE_OUTPUT     ((size_t)256 * 1024 * 1024)
 #define RUNNING_LOG     4 /* --v from which command lines are logged */
@@ -263,7 +264,7 @@ static int job_run(struct iptables_job *job, struct err *err)
 		.input = restore ? &job->input : NULL,
 		.output_max = job->program == PROGRAM_SAVE ? SAVE_OUTPUT : COMMAND_OUTPUT,
 		.timeout_ns = restore ? 0 : COMMAND_TIMEOUT, /* a large restore has its time */
-		.finish_alone = restore,
+		.grace_ns = restore ? RESTORE_GRACE : 0,
 		.line = job->line ? on_line : NULL,
 		.sent = restore ? on_sent : NULL,
 		.done = on_done,

@@ -54,8 +54,7 @@ typedef void iptables_line_fn(void *arg, const char *line, size_t length);
  */
 int iptables_tool_open(struct event_base *loop, enum family family, struct iptables_tool **ret,
 		       struct err *err);
-/* Accepts NULL. Ends what is running but for a restore that has begun, which is left to finish. No
- * callbacks. */
+/* Accepts NULL. Ends what is running; a restore gets two seconds to finish. No callbacks. */
 struct iptables_tool *iptables_tool_close(struct iptables_tool *tool);
 const struct iptables_features *iptables_tool_features(const struct iptables_tool *tool);
 

@@ -483,7 +483,7 @@ const char *yaml_node_describe(const struct yaml_node *node, char *out, size_t s
 		return "a list";
 	if (node->type == YAML_TYPE_NULL)
 		return "null";
-	snprintf(out, size, node->type == YAML_TYPE_STRING ? "%s \"%s\"" : "%s %s",
+	snprintf(out, size, node->type == YAML_TYPE_STRING ? "the %s \"%s\"" : "the %s %s",
 		 strchr(yaml_type_name(node->type), ' ') + 1,
 		 yaml_printable(node->text, text, sizeof(text)));
 	return out;

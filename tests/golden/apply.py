@@ -3,7 +3,7 @@
 """apply.py 4|6: applies the restore text on standard input to an empty host and prints what iptables-save shows.
 
 To be run in a network namespace of its own. Does what a first sync does: ensures the jumps of the base chains one by
-one, makes the two nfacct counters that rules refer to, restores. Comment lines with the time are left out.
+one, makes the canaries and the two nfacct counters that rules refer to, restores. Comment lines with the time are left out.
 Exit status 77: the kernel has no nfacct.
 """
 import os
@@ -49,6 +49,8 @@ def main():
         state = ['-m', 'conntrack', '--ctstate', row[3]] if row[3] else []
         words = ['-m', 'comment', '--comment', row[4]] if row[4] else []
         run(tool, '-w', '5', '-I', row[1], '-t', row[0], *state, *words, '-j', row[2])
+    for table in oracle.BASE_CHAINS:
+        run(tool, '-w', '5', '-N', oracle.CANARY, '-t', table)
     run(f'{tool}-restore', '-w', '5', '--noflush', '--counters', input=sys.stdin.read())
     lines = run(f'{tool}-save', stdout=subprocess.PIPE).stdout.splitlines()
     sys.stdout.write(''.join(f'{line}\n' for line in lines if not line.startswith('#')))

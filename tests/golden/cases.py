@@ -4,7 +4,6 @@
 
     manifests/          what --manifests is given
     arguments           further flags, one a line
-    interfaces          addresses (with prefix length) of the node, where the case depends on them
     ipv4.restore ...    the expected output for a family and a format
 
     python3 tests/golden/cases.py --update [NAME...]
@@ -27,16 +26,12 @@ class Case:
         self.name, self.folder = name, ROOT / name
         self.manifests = self.folder / 'manifests'
         self.arguments = (self.folder / 'arguments').read_text().split()
-        path = self.folder / 'interfaces'
-        self.interfaces = path.read_text().split() if path.exists() else []
 
     def path(self, family, output):
         return self.folder / f'ipv{family}.{output}'
 
     def by_oracle(self, family, output):
-        addresses = [i.split('/')[0] for i in self.interfaces]
-        settings = oracle.settings_from(self.arguments, addresses + ['127.0.0.1', '::1'])
-        text = oracle.render(oracle.load(self.manifests), settings, family)
+        text = oracle.render(oracle.load(self.manifests), oracle.settings_from(self.arguments), family)
         return oracle.save(text, family) if output == 'save' else text
 
     def expected(self, family, output):

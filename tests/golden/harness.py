@@ -11,9 +11,9 @@ PORTOLAN = os.environ.get('PORTOLAN', str(HERE.parent.parent / 'build' / 'portol
 NODE = 'node'
 
 
-def run_render(folder, family, arguments=(), output='restore', prefix=()):
+def run_render(folder, family, arguments=(), output='restore'):
     """Standard output of `portolan render` for one family; AssertionError with its words when it fails."""
-    command = [*prefix, PORTOLAN, 'render', '--manifests', str(folder), f'--ip-family=ipv{family}',
+    command = [PORTOLAN, 'render', '--manifests', str(folder), f'--ip-family=ipv{family}',
                f'--format={output}', *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, f"{' '.join(command)}: exit {done.returncode}\n{done.stderr}"

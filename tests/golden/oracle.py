@@ -9,8 +9,8 @@ first sync writes. The golden files are its output, and random manifests are com
     render(objects, settings, family)   input of iptables-restore
     save(text, family)                  what iptables-save prints once that is applied to an empty host
 
-Where kube-proxy leaves an order open (it walks a hash map), Portolan fixes it: services by their key as text, ports
-by name and protocol, everything else in the order of the sorted endpoint list.
+Where kube-proxy leaves an order open (it walks a hash map), Portolan fixes it: services by namespace and name,
+ports by name and protocol, everything else in the order of the sorted endpoint list.
 """
 import argparse
 import base64
@@ -19,7 +19,7 @@ import ipaddress
 import pathlib
 import shlex
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import yaml
 
@@ -47,14 +47,13 @@ class Settings:
     random_fully: bool = True
     be_liberal: bool = False
     nfacct: bool = True
-    interfaces: list = field(default_factory=list)
 
     @property
     def mark(self):
         return f'0x{1 << self.masquerade_bit:08x}'
 
 
-def settings_from(arguments, interfaces=()):
+def settings_from(arguments):
     """Settings from the flags that `portolan render` is given."""
     def yes(text):
         return text.lower() in ('true', 't', '1')
@@ -74,21 +73,19 @@ def settings_from(arguments, interfaces=()):
     parser.add_argument('--feature-gates', default='')
     values = vars(parser.parse_args(list(arguments)))
     gates = dict(g.split('=') for g in values.pop('feature_gates').split(',') if g)
-    return Settings(**values, allow_external_ips=yes(gates.get('AllowServiceExternalIPs', 'true')),
-                    interfaces=list(interfaces))
+    return Settings(**values, allow_external_ips=yes(gates.get('AllowServiceExternalIPs', 'true')))
 
 
 # ---- addresses ---------------------------------------------------------------------------------
 
 def parse_ip(text):
     """An address, or None. Octets are decimal whatever zeros they start with; mapped IPv4 is IPv4."""
-    text = text.strip()
     head, colon, tail = text.rpartition(':')
     if '.' in tail:
-        try:
-            tail = '.'.join(str(int(octet, 10)) for octet in tail.split('.'))
-        except ValueError:
+        octets = tail.split('.')
+        if not all(octet.isdecimal() for octet in octets):
             return None
+        tail = '.'.join(str(int(octet, 10)) for octet in octets)
     try:
         ip = ipaddress.ip_address(head + colon + tail)
     except ValueError:
@@ -97,7 +94,7 @@ def parse_ip(text):
 
 
 def parse_net(text):
-    address, slash, length = text.strip().partition('/')
+    address, slash, length = text.partition('/')
     ip = parse_ip(address)
     if ip is None or not slash or not length.isdecimal() or int(length) > ip.max_prefixlen:
         return None
@@ -264,7 +261,7 @@ def cluster_ip_of(spec, family):
 
 
 def source_ranges_of(spec, family):
-    nets = of_family([parse_net(t) for t in spec.get('loadBalancerSourceRanges') or ()], family)
+    nets = of_family([parse_net(t.strip()) for t in spec.get('loadBalancerSourceRanges') or ()], family)
     return [] if any(net.prefixlen == 0 for net in nets) else nets
 
 
@@ -301,23 +298,24 @@ def service_ports(objects, family):
                 ranges=source_ranges_of(spec, family), sticky=sticky,
                 health_port=(spec.get('healthCheckNodePort') or 0) if local and kind == 'LoadBalancer' else 0,
                 external_local=local, internal_local=spec.get('internalTrafficPolicy') == 'Local'))
-    return sorted(ports, key=lambda p: (p.key.encode(), p.name.encode(), PROTOCOLS.index(p.protocol)))
+    return sorted(ports, key=lambda p: (*p.key.split('/'), p.name, PROTOCOLS.index(p.protocol)))
 
 
 def node_facts(objects, settings, family):
-    """(zone, address of this node in the family)"""
-    zone, address = '', ipaddress.ip_address('127.0.0.1' if family == 4 else '::1')
+    """(zone, address of this node in the family, all its addresses as a dry run takes them from the Node)"""
+    zone, ips = '', []
     for thing in objects:
         if thing['kind'] == 'Node' and thing['metadata']['name'] == settings.node_name:
             zone = (thing['metadata'].get('labels') or {}).get('topology.kubernetes.io/zone') or ''
             listed = (thing.get('status') or {}).get('addresses') or ()
             ips = [parse_ip(a['address']) for kind in ('InternalIP', 'ExternalIP')
                    for a in listed if a['type'] == kind]
-            address = (of_family(ips, family) or [address])[0]
+    loopback = ipaddress.ip_address('127.0.0.1' if family == 4 else '::1')
+    own = of_family(ips, family)
     bound = parse_ip(settings.bind_address)
     if bound is not None and bound.version == family and not bound.is_unspecified:
-        address = bound
-    return zone, address
+        own.insert(0, bound)
+    return zone, own[0] if own else loopback, {*own, loopback}
 
 
 # ---- which endpoints ---------------------------------------------------------------------------
@@ -419,7 +417,7 @@ def detector(settings, family, objects):
 class Renderer:
     def __init__(self, objects, settings, family):
         self.settings, self.family, self.out = settings, family, Text()
-        self.zone, self.node_ip = node_facts(objects, settings, family)
+        self.zone, self.node_ip, self.addresses = node_facts(objects, settings, family)
         self.lists = endpoint_lists(objects, family, settings.node_name)
         self.ports = service_ports(objects, family)
         self.detector = detector(settings, family, objects)
@@ -468,9 +466,7 @@ class Renderer:
             spared = '' if self.localhost else f" ! -d {'127.0.0.0/8' if self.family == 4 else '::1/128'}"
             rule(f'-m addrtype --dst-type LOCAL{spared}')
             return
-        found = {ip for ip in of_family([parse_ip(t) for t in self.settings.interfaces], self.family)
-                 if any(ip in net for net in self.node_port_nets)}
-        for ip in sorted(found):
+        for ip in sorted(ip for ip in self.addresses if any(ip in net for net in self.node_port_nets)):
             if not ip.is_loopback or self.localhost:
                 rule(f'-d {ip}')
 
@@ -641,7 +637,9 @@ JUMPS = (  # table, from, to, words: each is put before those that are there alr
     ('filter', 'INPUT', 'KUBE-FIREWALL', '', ''),
     ('filter', 'OUTPUT', 'KUBE-FIREWALL', '', ''),
 )
-BASE_CHAINS = {'filter': ('INPUT', 'FORWARD', 'OUTPUT'), 'nat': ('PREROUTING', 'INPUT', 'OUTPUT', 'POSTROUTING')}
+BASE_CHAINS = {'mangle': ('PREROUTING', 'INPUT', 'FORWARD', 'OUTPUT', 'POSTROUTING'),
+               'filter': ('INPUT', 'FORWARD', 'OUTPUT'), 'nat': ('PREROUTING', 'INPUT', 'OUTPUT', 'POSTROUTING')}
+CANARY = 'KUBE-PROXY-CANARY'    # one in each of the three tables: when it goes, somebody flushed
 
 
 def jump_words(row):
@@ -720,8 +718,8 @@ def saved_target(target, family):
 
 
 def save(text, family):
-    chains = {'filter': set(), 'nat': set()}
-    rules = {'filter': [], 'nat': []}
+    chains = {table: {CANARY} for table in BASE_CHAINS}
+    rules = {table: [] for table in BASE_CHAINS}
     table = None
     for line in text.splitlines():
         if line.startswith('*'):
@@ -734,10 +732,10 @@ def save(text, family):
         chains[row[0]].add(row[2])
         rules[row[0]].insert(0, jump_words(row))
     lines = []
-    for table in ('filter', 'nat'):
-        order = [*BASE_CHAINS[table], *sorted(chains[table])]
+    for table, base in BASE_CHAINS.items():
+        order = [*base, *sorted(chains[table])]
         lines.append(f'*{table}')
-        lines += [f":{c} {'ACCEPT' if c in BASE_CHAINS[table] else '-'} [0:0]" for c in order]
+        lines += [f":{c} {'ACCEPT' if c in base else '-'} [0:0]" for c in order]
         for chain in order:
             lines += [saved_rule(r, family) for r in rules[table] if r.split()[1] == chain]
         lines.append('COMMIT')

@@ -50,11 +50,11 @@ class World:
         ip = self.pod_ip(where, last)
         return f'{ip}:{port}' if self.v4 else f'[{ip}]:{port}'
 
-    def rules(self, *objects, detect=True, arguments=(), interfaces=None):
-        write_objects(self.folder, [node_object(NODE, [self.node_ip]), *objects])
+    def rules(self, *objects, detect=True, arguments=()):
+        write_objects(self.folder, [node_object(NODE, [self.node_ip, self.second_ip]), *objects])
         flags = [f'--node-name={NODE}', *([f'--cluster-cidr={self.cidr}'] if detect else []), *arguments]
         text = run_render(self.folder, self.family, flags)
-        second = oracle.render(oracle.load(self.folder), oracle.settings_from(flags, interfaces or ()), self.family)
+        second = oracle.render(oracle.load(self.folder), oracle.settings_from(flags), self.family)
         assert check_jumps(text) == []
         return Flows(self, text, second)
 
@@ -204,6 +204,17 @@ class TestNodePorts:
     def test_zero_cidr_means_all(self, world):
         flows = self.make(world, '--nodeport-addresses=0.0.0.0/0,::/0,192.168.1.0/24')
         assert flows(world.client, world.second_ip, 3001) == self.both(world)
+
+    def test_cidrs_select_addresses(self, world):
+        cidr = world.pick('192.168.1.0/24', '2001:db8::1:0/112')
+        flows = self.make(world, f'--nodeport-addresses={cidr}')
+        assert flows(world.client, world.second_ip, 3001) == self.both(world)
+        assert flows(world.client, world.node_ip, 3001) == UNTOUCHED
+
+    def test_primary_selects_the_first_address(self, world):
+        flows = self.make(world, '--nodeport-addresses=primary')
+        assert flows(world.client, world.node_ip, 3001) == self.both(world)
+        assert flows(world.client, world.second_ip, 3001) == UNTOUCHED
 
     def test_cidr_without_an_address_of_this_node_answers_nowhere(self, world):
         cidr = world.pick('198.51.100.0/24', '2001:db8:77::/64')

@@ -41,7 +41,7 @@ class Cluster:
 
     def address(self, family, group):
         four = {'cluster': '10.96', 'pod': '10.244', 'external': '203.0', 'vip': '198.51'}[group]
-        six = {'cluster': 'fd00:10:96:', 'pod': 'fd00:10:244:1', 'external': '2001:db8:8', 'vip': '2001:db8:7'}[group]
+        six = {'cluster': 'fd00:10:96', 'pod': 'fd00:10:244:1', 'external': '2001:db8:8', 'vip': '2001:db8:7'}[group]
         a, b = self.draw.randint(0, 3), self.draw.randint(1, 254)
         return f'{four}.{a}.{b}' if family == 4 else f'{six}::{a}:{b:x}'
 
@@ -81,9 +81,9 @@ class Cluster:
         for number in range(self.draw.randint(1, 3)):
             protocol = self.draw.choice(['TCP', 'TCP', 'UDP', 'SCTP'])
             name = self.draw.choice(['http', 'dns', 'a-b', 'p1', 'p'])
-            if (name, protocol) in taken:
+            if name in taken:
                 continue
-            taken.add((name, protocol))
+            taken.add(name)
             port = {'name': name, 'protocol': protocol, 'port': 80 + number}
             if kind != 'ClusterIP' and self.chance(80):
                 port['nodePort'] = next(self.node_ports)

@@ -59,7 +59,8 @@ class Table:
 
 
 def parse(text):
-    """{'filter': Table, 'nat': Table}; ValueError unless the text is exactly those two, each committed."""
+    """{'filter': Table, 'nat': Table}; ValueError unless the text is exactly those two, each committed. A listing
+    has base chains, and may have mangle too, which is left out."""
     tables, current = {}, None
     for number, line in enumerate(text.splitlines(), 1):
         if current is None:
@@ -78,6 +79,8 @@ def parse(text):
             raise ValueError(f'line {number}: neither chain, rule nor COMMIT: {line!r}')
     if current is not None:
         raise ValueError('the last table has no COMMIT')
+    if any('OUTPUT' in table.chains for table in tables.values()):
+        tables.pop('mangle', None)
     if set(tables) != {'filter', 'nat'}:
         raise ValueError(f'tables are {sorted(tables)}, not filter and nat')
     return tables

@@ -21,11 +21,10 @@ SYNCED = re.compile(r'"(?:First sync done|Sync done|Sync works again)" ipFamily=
 FIRST_MARKER_PORT = 1000
 PATIENCE = 20
 
-#: What a lab needs and a test seldom cares about. The conntrack table belongs to the whole machine.
+#: What a lab needs and a test seldom cares about.
 FLAGS = (
     "--manifests", FOLDER,
     "--hostname-override=node1",
-    "--conntrack-max-per-core=0",
     "--iptables-min-sync-period=0s",
     "--v=2",
 )  # fmt: skip
@@ -80,19 +79,22 @@ class Log:
 class Daemon:
     """One life of the daemon after another, over the same folder, with the same flags."""
 
-    def __init__(self, lab, *flags, mode="iptables", env=None, marker=True, detector=("--cluster-cidr", topology.CLUSTER_CIDR)):
+    def __init__(self, lab, *flags, mode="iptables", env=None, marker=True, log_file=None,
+                 detector=("--cluster-cidr", topology.CLUSTER_CIDR)):
         self.lab = lab
         self.flags = [*FLAGS, f"--proxy-mode={mode}", *detector, *flags]
         self.mode = mode
         self.env = env
         self.marker = marker
+        self.log_file = log_file
         self.generation = 0
         self.pid = None
         self.log = None
 
     def start(self, wait=True):
         read, write = os.pipe()
-        self.pid = self.lab.node.agent.call("spawn", [write], argv=[program(), "run", *self.flags], env=self.env)
+        argv = [program(), "run", *self.flags]
+        self.pid = self.lab.node.agent.call("spawn", [write], argv=argv, env=self.env, log_file=self.log_file)
         os.close(write)
         self.log = Log(read)
         if wait:
@@ -155,7 +157,7 @@ class Daemon:
 
     def render(self, *flags):
         """What `portolan render` prints for the folder and the flags of this daemon."""
-        mine = [flag for flag in self.flags if not flag.startswith(("--conntrack", "--iptables-min", "--v="))]
+        mine = [flag for flag in self.flags if not flag.startswith("--v=")]
         return self.lab.node.run(program(), "render", *mine, *flags)
 
 

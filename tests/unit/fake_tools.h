@@ -43,11 +43,11 @@ static const char fake_script[] =
 	"case $line in *restore*--version) ;; *restore*) cat >$fake/input; cat $fake/input "
 	">>$fake/inputs;; esac\n"
 	"for answer in $fake/answers/*; do\n"
-	"  [ -f $answer ] || continue\n"
-	"  pattern=$(sed -n 1p $answer)\n"
+	"  content=$(cat $answer 2>/dev/null) || continue\n"
+	"  pattern=$(echo \"$content\" | sed -n 1p)\n"
 	"  case $line in $pattern) ;; *) continue;; esac\n"
-	"  status=$(sed -n 2p $answer); text=$(sed -n '4,$p' $answer)\n"
-	"  [ \"$(sed -n 3p $answer)\" = once ] && rm $answer\n"
+	"  status=$(echo \"$content\" | sed -n 2p); text=$(echo \"$content\" | sed -n '4,$p')\n"
+	"  [ \"$(echo \"$content\" | sed -n 3p)\" = once ] && rm $answer\n"
 	"  if [ $status = 0 ]; then echo \"$text\"; else echo \"$text\" >&2; fi\n"
 	"  exit $status\n"
 	"done\n"
@@ -76,16 +76,18 @@ static inline char *fake_file(const struct fake *fake, const char *name)
 	return xasprintf("%s/%s", fake->folder, name);
 }
 
-/* Writes a file of the folder; mode 0644 unless it is a program. */
+/* Writes a file of the folder, in one piece for those who read it; programs can be run. */
 attr_unused static void fake_write(const struct fake *fake, const char *name, const char *content)
 {
 	cleanup_free char *path = fake_file(fake, name);
+	cleanup_free char *temporary = fake_file(fake, "temporary");
 	mode_t mode = has_prefix(name, "bin/") ? 0755 : 0644;
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
+	int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
 
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, content, strlen(content)), strlen(content));
 	close(fd);
+	assert_int_equal(rename(temporary, path), 0);
 }
 
 /* A whole file, "" when there is none; for the caller to free. */

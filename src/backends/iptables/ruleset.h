@@ -33,8 +33,7 @@ struct ruleset_host {
 /* Facts read anew for each sync. */
 struct ruleset_input {
 	int64_t now_ns; /* monotonic */
-	/* names of the nat chains that exist, for finding stale ones; NULL: not known, none is
-	 * deleted */
+	/* names of the nat chains that exist; NULL: not known, no stale one is deleted */
 	const char *const *nat_chains;
 	size_t n_nat_chains;
 	/* addresses of the node's interfaces; only read when node ports are limited to CIDRs */

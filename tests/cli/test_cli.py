@@ -150,9 +150,12 @@ def test_arguments_are_refused():
 
 
 def test_a_source_is_needed():
-    assert_error(run("run"), 1, "no source: give --manifests DIR")
     assert_error(run("render"), 2, "no source: give --manifests DIR")
-    assert_error(run("run", "--manifests="), 1, "no source")
+    for words in ([], ["--manifests="]):
+        result = run("run", *words)
+        assert result.returncode == 1
+        assert "KUBERNETES_SERVICE_HOST" in result.stderr and "no kubeconfig is given" in result.stderr
+    assert_error(run("run", "--manifests=x", "--kubeconfig=y"), 1, "--manifests cannot be combined")
 
 
 def test_all_problems_are_reported_at_once(folder):

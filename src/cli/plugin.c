@@ -2,6 +2,8 @@
 
 #include "cli/plugin.h"
 
+#include <stdlib.h>
+
 #include "kernel/clock.h"
 #include "kernel/process.h"
 
@@ -53,7 +55,7 @@ static void cancel(void *arg)
 	struct plugin *plugin = arg;
 
 	process_cancel(take(plugin->process));
-	util_free_pointer(&plugin->name);
+	free(take(plugin->name));
 }
 
 struct credentials_runner plugin_runner(struct plugin *plugin, struct event_base *loop)

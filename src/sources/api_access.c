@@ -34,3 +34,11 @@ void api_access_done(struct api_access *access)
 		wipe(access->authorization, strlen(access->authorization));
 	*access = (struct api_access){0};
 }
+
+bool api_access_is_header_text(const char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text < 0x20 || *text == 0x7f)
+			return false;
+	return true;
+}

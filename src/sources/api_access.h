@@ -23,3 +23,5 @@ struct api_access {
 
 void api_access_done(struct api_access *access); /* leaves it zeroed; secrets are wiped */
 void api_blob_set(struct api_blob *blob, const char *data, size_t n); /* a copy; NULL: none */
+/* May it be a header's value? A line end in a token would begin a header of its own. */
+bool api_access_is_header_text(const char *text);

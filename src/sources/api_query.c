@@ -35,7 +35,7 @@ void api_query_number(struct api_query *query, const char *name, unsigned int va
 
 void api_query_done(struct api_query *query)
 {
-	util_free_pointer(&query->text);
+	free(take(query->text));
 }
 
 char *api_query_escape(const char *value)

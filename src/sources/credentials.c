@@ -150,15 +150,6 @@ static void trim(struct api_blob *blob)
 	blob->n -= start;
 }
 
-/* A header's value: anything else in a token would become headers of its own. */
-static bool is_header_text(const char *text)
-{
-	for (; *text; text++)
-		if ((unsigned char)*text < 0x20 || *text == 0x7f)
-			return false;
-	return true;
-}
-
 static int read_token(struct set *set, struct err *err)
 {
 	const struct kubeconfig_secret *secret = &set->config->token;
@@ -172,7 +163,7 @@ static int read_token(struct set *set, struct err *err)
 	if (r < 0 || !token.data)
 		return r;
 	trim(&token);
-	if (token.n == 0 || strlen(token.data) != token.n || !is_header_text(token.data))
+	if (token.n == 0 || strlen(token.data) != token.n || !api_access_is_header_text(token.data))
 		r = err_set(err, -EINVAL, "%s%s%s", secret->file ? "tokenFile: " : "token",
 			    secret->file ? secret->file : "",
 			    token.n ? ": is not a token" : ": is empty");
@@ -353,7 +344,7 @@ static int reread(struct credentials *credentials, struct err *err)
 	}
 	set_done(&credentials->set);
 	credentials->set = set;
-	util_free_pointer(&credentials->said);
+	free(take(credentials->said));
 	join(credentials);
 	return 0;
 }

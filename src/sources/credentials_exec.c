@@ -81,6 +81,8 @@ static int take_status(const struct kubeconfig_exec *exec,
 	if (!certificate != !key)
 		return err_set(err, -EINVAL, "%s: gave a certificate or a key without the other",
 			       exec->command);
+	if (given(status->token) && !api_access_is_header_text(status->token))
+		return err_set(err, -EINVAL, "%s: status.token is not a token", exec->command);
 	ret->expires_s = INT64_MAX;
 	if (given(status->expirationtimestamp) &&
 	    rfc3339_parse(status->expirationtimestamp, &ret->expires_s, &nanos) < 0)

@@ -4,6 +4,8 @@
 /* What an API server writes, made by hand: protobuf, envelopes, events, frames and lists. Every
  * maker returns new bytes, and those that take some release them. */
 
+#include <stdlib.h>
+
 #include "base/util.h"
 #include "sources/api_wire.h"
 
@@ -23,7 +25,7 @@ static inline struct bytes bytes_join(struct bytes a, const void *data, size_t n
 
 static inline void bytes_done(struct bytes *bytes)
 {
-	util_free_pointer(&bytes->data);
+	free(take(bytes->data));
 	bytes->n = 0;
 }
 

@@ -364,7 +364,7 @@ static void send_page(const char *version, const char *token, const char *const 
 
 static void a_status_that_refuses_leads_to_pages(void **state attr_unused)
 {
-	static const int refusals[] = {400, 405, 406, 415, 422, 501};
+	static const int refusals[] = {400, 405, 406, 415, 422, 500, 501};
 
 	for (size_t i = 0; i < ARRAY_SIZE(refusals); i++) {
 		if (i > 0) {
@@ -385,7 +385,7 @@ static void an_error_event_that_refuses_leads_to_pages(void **state attr_unused)
 {
 	api_watch_start(world.watch);
 	answer(200);
-	send_error(422, "sendInitialEvents is forbidden");
+	send_error(500, "the required storage feature RequestWatchProgress is disabled");
 	assert_waits(0);
 	pass(0);
 	assert_asks("limit=500");

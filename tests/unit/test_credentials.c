@@ -335,7 +335,8 @@ static void what_cannot_be_read_again_leaves_the_old_in_force(void **state attr_
 	write_file("token", "");
 	assert_string_equal(get()->authorization, "Bearer one");
 	assert_string_equal(get()->authorization, "Bearer one");
-	assert_non_null(strstr(world.reports, "/token: is empty, keeping the credentials last read\n"));
+	assert_non_null(
+		strstr(world.reports, "/token: is empty, keeping the credentials last read\n"));
 	assert_ptr_equal(strchr(world.reports, '\n') + 1,
 			 world.reports + strlen(world.reports)); /* said once */
 	write_file("token", "two");
@@ -344,11 +345,11 @@ static void what_cannot_be_read_again_leaves_the_old_in_force(void **state attr_
 
 /* -- plugins -- */
 
-#define EXEC                                                                           \
+#define EXEC                                                                               \
 	"exec: {apiVersion: client.authentication.k8s.io/v1, command: plugin, args: [a], " \
-	"env: [{name: N, value: v}], installHint: get it, provideClusterInfo: true}"
-#define ANSWER(status)                                                                         \
-	"{\"apiVersion\":\"client.authentication.k8s.io/v1\",\"kind\":\"ExecCredential\","     \
+	"env: [{name: NAME, value: v}], installHint: get it, provideClusterInfo: true}"
+#define ANSWER(status)                                                                     \
+	"{\"apiVersion\":\"client.authentication.k8s.io/v1\",\"kind\":\"ExecCredential\"," \
 	"\"status\":" status "}"
 
 static void open_plugin(void)
@@ -371,11 +372,10 @@ static void a_plugin_is_called_as_asked(void **state attr_unused)
 {
 	open_plugin();
 	assert_string_equal(world.argv, "plugin a");
-	assert_string_equal(
-		world.env,
-		"N=v KUBERNETES_EXEC_INFO={\"kind\":\"ExecCredential\","
-		"\"apiVersion\":\"client.authentication.k8s.io/v1\",\"spec\":{\"interactive\":false,"
-		"\"cluster\":{\"server\":\"https://k\"}}}");
+	assert_string_equal(world.env, "NAME=v KUBERNETES_EXEC_INFO={\"kind\":\"ExecCredential\","
+				       "\"apiVersion\":\"client.authentication.k8s.io/"
+				       "v1\",\"spec\":{\"interactive\":false,"
+				       "\"cluster\":{\"server\":\"https://k\"}}}");
 }
 
 static void a_plugin_gives_a_token(void **state attr_unused)

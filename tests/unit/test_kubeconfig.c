@@ -34,36 +34,36 @@ static void assert_refused(const char *text, const char *expected)
 	assert_null(config);
 }
 
-#define CONTEXT                        \
-	"current-context: here\n"      \
-	"contexts:\n"                  \
-	"- name: here\n"               \
+#define CONTEXT                   \
+	"current-context: here\n" \
+	"contexts:\n"             \
+	"- name: here\n"          \
 	"  context: {cluster: c, user: u}\n"
-#define CLUSTER                        \
-	"clusters:\n"                  \
-	"- name: c\n"                  \
-	"  cluster:\n"                 \
+#define CLUSTER        \
+	"clusters:\n"  \
+	"- name: c\n"  \
+	"  cluster:\n" \
 	"    server: https://10.0.0.1:6443\n"
-#define USER        \
-	"users:\n"  \
+#define USER          \
+	"users:\n"    \
 	"- name: u\n" \
 	"  user:\n"
 
 static void the_current_context_is_taken_of_many(void **state attr_unused)
 {
-	struct kubeconfig *config cleanup_kubeconfig = parse(
-		"apiVersion: v1\nkind: Config\npreferences: {}\n"
-		"current-context: second\n"
-		"contexts:\n"
-		"- {name: first, context: {cluster: a, user: x}}\n"
-		"- {name: second, context: {cluster: b, user: y, namespace: ignored}}\n"
-		"clusters:\n"
-		"- {name: a, cluster: {server: https://a}}\n"
-		"- {name: b, cluster: {server: https://b, tls-server-name: name,\n"
-		"   insecure-skip-tls-verify: true, proxy-url: http://proxy:3128}}\n"
-		"users:\n"
-		"- {name: x, user: {token: wrong}}\n"
-		"- {name: y, user: {username: me, password: secret}}\n");
+	struct kubeconfig *config cleanup_kubeconfig =
+		parse("apiVersion: v1\nkind: Config\npreferences: {}\n"
+		      "current-context: second\n"
+		      "contexts:\n"
+		      "- {name: first, context: {cluster: a, user: x}}\n"
+		      "- {name: second, context: {cluster: b, user: z, namespace: ignored}}\n"
+		      "clusters:\n"
+		      "- {name: a, cluster: {server: https://a}}\n"
+		      "- {name: b, cluster: {server: https://b, tls-server-name: name,\n"
+		      "   insecure-skip-tls-verify: true, proxy-url: http://proxy:3128}}\n"
+		      "users:\n"
+		      "- {name: x, user: {token: wrong}}\n"
+		      "- {name: z, user: {username: me, password: secret}}\n");
 
 	assert_string_equal(config->server, "https://b");
 	assert_string_equal(config->tls_server_name, "name");
@@ -150,10 +150,10 @@ static void a_plugin_is_read(void **state attr_unused)
 
 static void a_plugin_without_a_slash_is_left_to_the_path(void **state attr_unused)
 {
-	struct kubeconfig *config cleanup_kubeconfig =
-		parse(CONTEXT CLUSTER USER "    exec:\n"
-					   "      apiVersion: client.authentication.k8s.io/v1beta1\n"
-					   "      command: plugin\n");
+	struct kubeconfig *config cleanup_kubeconfig = parse(
+		CONTEXT CLUSTER USER "    exec:\n"
+				     "      apiVersion: client.authentication.k8s.io/v1beta1\n"
+				     "      command: plugin\n");
 
 	assert_string_equal(config->exec->command, "plugin");
 	assert_null(config->exec->args[0]);
@@ -171,8 +171,8 @@ static void a_context_without_a_user_has_no_credentials(void **state attr_unused
 
 static void the_server_may_be_given_elsewhere(void **state attr_unused)
 {
-	struct kubeconfig *config cleanup_kubeconfig = parse(
-		CONTEXT "clusters: [{name: c, cluster: {}}]\nusers: [{name: u, user: {}}]\n");
+	struct kubeconfig *config cleanup_kubeconfig =
+		parse(CONTEXT "clusters: [{name: c, cluster: {}}]\nusers: [{name: u, user: {}}]\n");
 
 	assert_string_equal(config->server, "");
 }
@@ -195,13 +195,13 @@ static void errors_name_file_line_and_field(void **state attr_unused)
 				       "    certificate-authority: ca.crt\n",
 		       PATH ":9:31: clusters[0].cluster.insecure-skip-tls-verify: cannot be "
 			    "combined with a certificate authority");
-	assert_refused(CONTEXT CLUSTER USER "    client-key: k\n",
-		       PATH ":12:5: users[0].user: client-key needs a client-certificate beside it");
+	assert_refused(CONTEXT CLUSTER USER "    client-key: k\n", PATH
+		       ":12:5: users[0].user: client-key needs a client-certificate beside it");
 	assert_refused(CONTEXT CLUSTER USER "    token: a\n    username: b\n",
 		       PATH ":12:5: users[0].user: has a username and a token, of which only one "
 			    "can be used");
-	assert_refused(CONTEXT CLUSTER USER "    auth-provider: {name: gcp}\n",
-		       PATH ":12:20: users[0].user.auth-provider: is not supported, use exec instead");
+	assert_refused(CONTEXT CLUSTER USER "    auth-provider: {name: gcp}\n", PATH
+		       ":12:20: users[0].user.auth-provider: is not supported, use exec instead");
 	assert_refused(CONTEXT CLUSTER USER "    exec: {command: x}\n",
 		       PATH ":12:11: users[0].user.exec: apiVersion must be "
 			    "client.authentication.k8s.io/v1 or .../v1beta1");
@@ -220,8 +220,12 @@ static void an_underscore_is_not_a_dash(void **state attr_unused)
 static void base64_of_every_length(void **state attr_unused)
 {
 	static const char *const pairs[][2] = {
-		{"", ""},	     {"f", "Zg=="},	    {"fo", "Zm8="},
-		{"foo", "Zm9v"},     {"foob", "Zm9vYg=="},  {"fooba", "Zm9vYmE="},
+		{"", ""},
+		{"f", "Zg=="},
+		{"fo", "Zm8="},
+		{"foo", "Zm9v"},
+		{"foob", "Zm9vYg=="},
+		{"fooba", "Zm9vYmE="},
 		{"foobar", "Zm9vYmFy"},
 	};
 
@@ -239,8 +243,8 @@ static void base64_of_every_length(void **state attr_unused)
 
 static void base64_that_is_none_is_refused(void **state attr_unused)
 {
-	static const char *const wrong[] = {"Z",     "Zg",	 "Zg=",	    "Z===", "====",
-					    "Zg==Zg==", "Zg=a", "Z!==", "Zm9-"};
+	static const char *const wrong[] = {
+		"Z", "Zg", "Zg=", "Z===", "====", "Zg==Zg==", "Zg=a", "Z!==", "Zm9-"};
 	char *decoded = NULL;
 	size_t n;
 

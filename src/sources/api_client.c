@@ -75,10 +75,11 @@ static void request_free(struct api_request *request)
 static void end_request(struct api_request *request, enum api_failure failure, const char *text)
 {
 	struct api_http_handler handler = request->handler;
-	void *owned cleanup_free = take(request->owned);
+	void *owned = take(request->owned);
 
 	request_free(request);
 	handler.done(handler.arg, failure, text);
+	free(owned);
 }
 
 static void on_status(void *arg, int status, int retry_after_s)

@@ -12,11 +12,12 @@
  *   waiting    for the time of the next request
  *
  *   initial -> watch       at the mark, on the same stream
- *   initial -> page        the server refuses (400, 422, ... or an ERROR event that says so; 500
- * with an old etcd), or is silent: it knows no such mark page    -> page        there is more; a
- * token that expired (410) starts a list without pages page    -> watch       that was all watch ->
- * watch       the stream ended: on from the last resourceVersion watch   -> initial     410: that
- * version is too old, here or in the stream
+ *   initial -> page        the server refuses (400, 422, ...; with an old etcd 500), by status
+ *                          or by an ERROR event, or is silent: it knows no such mark
+ *   page    -> page        there is more; a token that expired (410) starts a list in one piece
+ *   page    -> watch       that was all
+ *   watch   -> watch       the stream ended: on from the last resourceVersion
+ *   watch   -> initial     410: that version is too old, here or in the stream
  *
  * and from each of them to waiting after a failure, to go on where it was. Only a complete list
  * removes anything: the keys of what is served are kept with the number of the list that last had

@@ -14,6 +14,7 @@
 #define ACCEPT_LIST     "application/vnd.kubernetes.protobuf"
 #define ACCEPT_WATCH    "application/vnd.kubernetes.protobuf;stream=watch"
 #define PAGE_TIMEOUT_MS 120000
+#define NODE_GRACE_S    30
 
 enum stream_id {
 	STREAM_SERVICES = 0,
@@ -31,7 +32,6 @@ struct stream {
 	char *selectors;
 	const char *plural; /* for messages */
 	bool failing;
-	bool asked;        /* it was answered in some way */
 	unsigned int said; /* failures reported, a bit each, that concern only this one */
 };
 
@@ -40,6 +40,8 @@ struct api_source {
 	struct api_client *client;
 	struct stream streams[STREAM_COUNT];
 	char *node_name;
+	struct event *node_grace; /* how long the Node may hold up the rest */
+	bool node_settled;        /* it is known, or known not to be known */
 	bool synced;
 	unsigned int said; /* failures reported, a bit each */
 	void (*report)(void *arg, enum log_severity severity, const char *text);
@@ -177,12 +179,29 @@ static void remove_node(void *arg, const char *key attr_unused)
 
 static void check_synced(struct api_source *source)
 {
+	const struct timeval grace = {.tv_sec = NODE_GRACE_S};
+
 	if (source->synced || !api_watch_is_listed(source->streams[STREAM_SERVICES].watch) ||
-	    !api_watch_is_listed(source->streams[STREAM_SLICES].watch) ||
-	    !source->streams[STREAM_NODE].asked)
+	    !api_watch_is_listed(source->streams[STREAM_SLICES].watch))
 		return;
+	if (!source->node_settled) {
+		event_add(source->node_grace, &grace);
+		return;
+	}
+	event_del(source->node_grace);
 	source->synced = true;
 	source->sink.synced(source->sink.arg);
+}
+
+static void settle_node(struct api_source *source)
+{
+	source->node_settled = true;
+	check_synced(source);
+}
+
+static void on_node_grace(evutil_socket_t fd attr_unused, short what attr_unused, void *arg)
+{
+	settle_node(arg);
 }
 
 static void on_services_listed(void *arg)
@@ -192,10 +211,7 @@ static void on_services_listed(void *arg)
 
 static void on_node_listed(void *arg)
 {
-	struct api_source *source = arg;
-
-	source->streams[STREAM_NODE].asked = true;
-	check_synced(source);
+	settle_node(arg);
 }
 
 static void on_failed(void *arg, enum api_failure failure, const char *reason)
@@ -207,7 +223,6 @@ static void on_failed(void *arg, enum api_failure failure, const char *reason)
 	char text[1536];
 
 	stream->failing = true;
-	stream->asked = true;
 	if (failure == API_FAILURE_UNAUTHORISED)
 		api_client_doubt(source->client);
 	if (!(*said & 1u << failure)) {
@@ -218,7 +233,8 @@ static void on_failed(void *arg, enum api_failure failure, const char *reason)
 		source->report(source->report_arg, how->severity, text);
 	}
 	*said |= 1u << failure;
-	check_synced(source);
+	if (stream == &source->streams[STREAM_NODE] && failure == API_FAILURE_FORBIDDEN)
+		settle_node(source); /* waiting would not help */
 }
 
 static void on_recovered(void *arg)
@@ -400,6 +416,7 @@ int api_source_start(struct event_base *loop, const struct api_source_config *co
 		api_source_free(source);
 		return r;
 	}
+	source->node_grace = evtimer_new(loop, on_node_grace, source);
 	for (enum stream_id id = 0; id < STREAM_COUNT; id++)
 		stream_init(source, id, loop);
 	for (enum stream_id id = 0; id < STREAM_COUNT; id++)
@@ -422,6 +439,8 @@ struct api_source *api_source_free(struct api_source *source)
 		free(stream->selectors);
 	}
 	api_client_free(source->client);
+	if (source->node_grace)
+		event_free(source->node_grace);
 	free(source->node_name);
 	free(source);
 	return NULL;

@@ -5,8 +5,9 @@
  * An API server as a source: the Services that are a proxy's, their EndpointSlices, and this node's
  * own Node, each followed by a watch (see api_watch.h) on one connection.
  *
- *   - "synced" comes when Services and EndpointSlices have been delivered and the Node has been
- *     asked for: a Node that does not exist, or may not be read, does not hold up the rest.
+ *   - "synced" comes when Services and EndpointSlices have been delivered and it is known whether
+ *     there is a Node. One that may not be read does not hold up the rest, and one that cannot be
+ *     read (while the others can) does so for 30 s.
  *   - Whatever goes wrong afterwards changes nothing in the sink. Each kind of failure is reported
  *     once, and once that it is over.
  *   - An object that cannot be used is reported by name and counts as absent.

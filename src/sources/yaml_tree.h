@@ -60,4 +60,4 @@ bool yaml_node_is_null(const struct yaml_node *node); /* NULL is null, too */
 const char *yaml_node_describe(const struct yaml_node *node, char *out, size_t size);
 
 void yaml_reader_cleanup(struct yaml_reader **reader);
-#define cleanup_yaml_reader cleanup(yaml_reader_cleanup)
+#define cleanup_yaml_reader attr_cleanup(yaml_reader_cleanup)

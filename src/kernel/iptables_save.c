@@ -33,6 +33,37 @@ static const char *next_word(const char **at, size_t *n)
 	return word;
 }
 
+static bool copy_word(const char **at, char *out, size_t size)
+{
+	size_t n;
+	const char *word = next_word(at, &n);
+
+	if (!word || n >= size)
+		return false;
+	memcpy(out, word, n);
+	out[n] = '\0';
+	return true;
+}
+
+bool iptables_save_jump(const char *line, struct iptables_jump *ret)
+{
+	struct iptables_jump jump = {0};
+	const char *word;
+	size_t n;
+
+	if (!has_prefix(line, "-A "))
+		return false;
+	line += strlen("-A ");
+	if (!copy_word(&line, jump.chain, sizeof(jump.chain)))
+		return false;
+	while ((word = next_word(&line, &n)))
+		if (n == 2 && (memcmp(word, "-j", 2) == 0 || memcmp(word, "-g", 2) == 0) &&
+		    !copy_word(&line, jump.target, sizeof(jump.target)))
+			return false;
+	*ret = jump;
+	return jump.target[0] != '\0';
+}
+
 /* The next letter of a word in which "0x00004000" reads "0x4000"; NUL at its end. */
 static char next_letter(const char *word, size_t n, size_t *at)
 {

@@ -33,33 +33,35 @@ static const char *next_word(const char **at, size_t *n)
 	return word;
 }
 
-static bool copy_word(const char **at, char *out, size_t size)
+/* False when it does not fit. */
+static bool copy_word(const char *word, size_t n, char *out, size_t size)
 {
-	size_t n;
-	const char *word = next_word(at, &n);
-
-	if (!word || n >= size)
+	if (n >= size)
 		return false;
 	memcpy(out, word, n);
 	out[n] = '\0';
 	return true;
 }
 
+/* The last word behind a -j or -g: those of a comment stand before. */
 bool iptables_save_jump(const char *line, struct iptables_jump *ret)
 {
 	struct iptables_jump jump = {0};
+	bool leads = false;
 	const char *word;
 	size_t n;
 
 	if (!has_prefix(line, "-A "))
 		return false;
 	line += strlen("-A ");
-	if (!copy_word(&line, jump.chain, sizeof(jump.chain)))
+	word = next_word(&line, &n);
+	if (!word || !copy_word(word, n, jump.chain, sizeof(jump.chain)))
 		return false;
-	while ((word = next_word(&line, &n)))
-		if (n == 2 && (memcmp(word, "-j", 2) == 0 || memcmp(word, "-g", 2) == 0) &&
-		    !copy_word(&line, jump.target, sizeof(jump.target)))
+	while ((word = next_word(&line, &n))) {
+		if (leads && !copy_word(word, n, jump.target, sizeof(jump.target)))
 			return false;
+		leads = n == 2 && word[0] == '-' && (word[1] == 'j' || word[1] == 'g');
+	}
 	*ret = jump;
 	return jump.target[0] != '\0';
 }

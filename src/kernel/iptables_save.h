@@ -14,7 +14,7 @@ struct iptables_jump {
 	char target[64];
 };
 
-/* False when the line is no rule, leads nowhere, or has longer names. A comment may mislead it. */
+/* False when the line is no rule, leads nowhere, or has longer names. */
 bool iptables_save_jump(const char *line, struct iptables_jump *ret);
 /* Does a line of iptables-save hold this rule? Order and quotes do not count: as good as it gets
  * without -C. */

@@ -12,8 +12,7 @@
 #include "kernel/nfacct.h"
 #include "kernel/sysctl.h"
 
-/* The iptables backend: rules (ruleset.h), programs (iptables_tool.h), and the steps between them
- * (sync.h). */
+/* The iptables backend: rules (ruleset.h), programs (iptables_tool.h), the steps between (sync.h) */
 
 #define SYSCTL_ROUTE_LOCALNET "net/ipv4/conf/all/route_localnet"
 #define SYSCTL_BE_LIBERAL     "net/netfilter/nf_conntrack_tcp_be_liberal"
@@ -32,8 +31,7 @@ struct backend {
 	bool watch_wanted;
 };
 
-/* -- can this host do it?
- * ------------------------------------------------------------------------------- */
+/* -- can this host do it? */
 
 static bool has_ipv6(struct err *err)
 {
@@ -71,8 +69,7 @@ static int usable(enum family family, struct err *err)
 	return r >= 0;
 }
 
-/* -- open and close
- * ------------------------------------------------------------------------------------ */
+/* -- open and close */
 
 static void on_synced(void *arg, const struct backend_result *result);
 
@@ -129,8 +126,7 @@ static int backend_open(struct event_base *loop, const struct settings *settings
 	return 0;
 }
 
-/* -- syncing and watching
- * ------------------------------------------------------------------------------- */
+/* -- syncing and watching */
 
 static void need_full_sync(struct backend *backend)
 {

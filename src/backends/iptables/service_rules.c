@@ -13,8 +13,8 @@
  *	KUBE-NODEPORTS --- node port -------------> EXT
  *
  * SVC holds the endpoints for policy Cluster, SVL those for policy Local; FW exists only with
- *source ranges. Destinations that lead nowhere have a rule in the filter table instead. The plan
- *has made every decision; here each becomes a rule. The order is kube-proxy's, rule by rule.
+ * source ranges. Destinations that lead nowhere have a rule in the filter table instead. The plan
+ * has made every decision; here each becomes a rule. The order is kube-proxy's, rule by rule.
  */
 
 struct port_writer {

@@ -22,7 +22,7 @@
  */
 
 #define WAIT_SECONDS    "5"
-#define COMMAND_TIMEOUT (5 * 60 * CLOCK_NS_PER_SECOND)
+#define COMMAND_TIMEOUT (300 * CLOCK_NS_PER_SECOND)
 #define VERSION_TIMEOUT (30 * CLOCK_NS_PER_SECOND)
 #define RESTORE_GRACE   (2 * CLOCK_NS_PER_SECOND)
 #define COMMAND_OUTPUT  ((size_t)64 * 1024 * 1024)
@@ -82,8 +82,7 @@ struct iptables_tool {
 	struct event *next; /* time to look at the first job */
 };
 
-/* -- versions
- * ------------------------------------------------------------------------------------------ */
+/* -- versions */
 
 struct version_answer {
 	char *text; /* NULL: it failed */
@@ -137,8 +136,7 @@ static int find_features(struct iptables_tool *tool, struct err *err)
 	return 0;
 }
 
-/* -- jobs
- * ---------------------------------------------------------------------------------------------- */
+/* -- jobs */
 
 static void job_free(struct iptables_job *job)
 {
@@ -424,8 +422,7 @@ void iptables_tool_cancel(struct iptables_tool *tool, struct iptables_job *job)
 		tool_wake(tool, 0);
 }
 
-/* -- the tool
- * ------------------------------------------------------------------------------------------- */
+/* -- the tool */
 
 static int set_up(struct iptables_tool *tool, struct err *err)
 {
@@ -475,7 +472,7 @@ struct iptables_tool *iptables_tool_close(struct iptables_tool *tool)
 	while (tool->first) {
 		struct iptables_job *job = tool->first;
 
-		unlink_job(job);
+		tool->first = job->next;
 		job_free(job);
 	}
 	if (tool->next)

@@ -17,4 +17,4 @@ void api_query_done(struct api_query *query);
 
 char *api_query_escape(const char *value); /* owned by the caller */
 
-#define cleanup_api_query cleanup(api_query_done)
+#define cleanup_api_query attr_cleanup(api_query_done)

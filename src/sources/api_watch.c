@@ -12,7 +12,7 @@
 #include "sources/api_object.h"
 #include "sources/api_query.h"
 #include "sources/backoff.h"
-#include "sources/yaml_tree.h"
+#include "sources/printable.h"
 
 #define BACKOFF_FIRST_MS  800
 #define BACKOFF_MAX_MS    30000
@@ -153,7 +153,7 @@ static void on_note(void *arg, const char *text)
 static void report_object(struct api_watch *watch, struct known *known, const char *what,
 			  enum log_severity severity, const struct remarks *remarks)
 {
-	char text[1024], printable[384];
+	char text[1024], clean[384];
 
 	if (known->said == remarks->hash)
 		return;
@@ -161,7 +161,7 @@ static void report_object(struct api_watch *watch, struct known *known, const ch
 	if (!remarks->hash)
 		return;
 	snprintf(text, sizeof(text), "%s %s%s: %s", watch->kind.kind,
-		 yaml_printable(known->key, printable, sizeof(printable)), what, remarks->text);
+		 printable(known->key, clean, sizeof(clean)), what, remarks->text);
 	watch->io.report(watch->io.arg, severity, text);
 }
 
@@ -342,11 +342,11 @@ static enum api_failure failure_of(int code)
 static void judge(struct api_watch *watch, int code, const struct api_status *status)
 {
 	char *message cleanup_free = api_bytes_text(status->message);
-	char text[512], printable[400];
+	char text[512], clean[400];
 
 	if (*message)
 		snprintf(text, sizeof(text), "%d: %s", code,
-			 yaml_printable(message, printable, sizeof(printable)));
+			 printable(message, clean, sizeof(clean)));
 	else
 		snprintf(text, sizeof(text), "HTTP status %d", code);
 	watch->retry_after_s = MAX(watch->retry_after_s, status->retry_after_s);

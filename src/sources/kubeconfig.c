@@ -7,6 +7,7 @@
 
 #include "sources/base64.h"
 #include "sources/kubeconfig.pb-c.h"
+#include "sources/printable.h"
 #include "sources/yaml_message.h"
 
 /* A kubeconfig on its way from text to what counts of it. */
@@ -226,10 +227,10 @@ static int read_user(const struct parse *parse, const Kubeconfig__User *user, si
 static int missing(const struct parse *parse, const struct place *place, const char *kind,
 		   const char *name)
 {
-	char printable[96], what[160];
+	char clean[96], what[160];
 
 	snprintf(what, sizeof(what), "there is no %s \"%s\"", kind,
-		 yaml_printable(name, printable, sizeof(printable)));
+		 printable(name, clean, sizeof(clean)));
 	return fail(parse, place, what);
 }
 

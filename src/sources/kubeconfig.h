@@ -50,4 +50,4 @@ int kubeconfig_parse(const char *path, const char *text, size_t n, struct kubeco
 struct kubeconfig *kubeconfig_free(struct kubeconfig *config); /* accepts NULL, returns NULL */
 void kubeconfig_cleanup(struct kubeconfig **config);
 
-#define cleanup_kubeconfig cleanup(kubeconfig_cleanup)
+#define cleanup_kubeconfig attr_cleanup(kubeconfig_cleanup)

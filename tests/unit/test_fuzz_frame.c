@@ -2,7 +2,7 @@
 
 /* Replays the seeds of the fuzz target, and what it found: nothing may crash or leak. */
 
-#include "../fuzz/fuzz_frame.c"
+#include "../fuzz/fuzz_frame.c" /* NOLINT(bugprone-suspicious-include): the target itself */
 #include "replay.h"
 
 static void frame_seeds_are_read(void **state attr_unused)

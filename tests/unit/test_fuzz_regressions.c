@@ -5,7 +5,7 @@
  * let through.
  */
 
-#include "../fuzz/fuzz_manifest.c"
+#include "../fuzz/fuzz_manifest.c" /* NOLINT(bugprone-suspicious-include): the target itself */
 #include "replay.h"
 
 static void manifest_regressions_stay_mended(void **state attr_unused)

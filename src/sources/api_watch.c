@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/map.h"
 #include "sources/api_frame.h"
+#include "sources/api_known.h"
 #include "sources/api_list.h"
 #include "sources/api_object.h"
 #include "sources/api_query.h"
@@ -43,19 +43,10 @@ enum state {
 	STATE_COUNT,
 };
 
-struct known {
-	uint32_t list; /* the number of the last list that had it */
-	uint32_t said; /* a hash of what was last reported about it; 0: nothing */
-	bool served;
-	char key[];
-};
-
 struct api_watch {
 	struct api_watch_kind kind;
 	struct api_watch_io io;
-	struct map known;
-	uint32_t list_number;
-	size_t n_served;
+	struct api_known known;
 	struct backoff backoff;
 	bool failing; /* failed() was called after recovered() */
 	bool listed;  /* at least once */
@@ -81,143 +72,6 @@ struct api_watch {
 	char *list_kind; /* "ServiceList" */
 	struct api_buffer error_body;
 };
-
-/* -- what is known -- */
-
-static uint32_t hash(uint32_t seed, const char *text)
-{
-	for (; *text; text++)
-		seed = (seed ^ (uint8_t)*text) * 16777619u;
-	return seed ? seed : 1;
-}
-
-static struct known *remember(struct api_watch *watch, const char *key)
-{
-	struct known *known = map_get(&watch->known, key);
-	size_t n = strlen(key) + 1;
-
-	if (!known) {
-		known = xcalloc(1, sizeof(*known) + n);
-		memcpy(known->key, key, n);
-		map_set(&watch->known, known->key, known);
-	}
-	known->list = watch->list_number;
-	return known;
-}
-
-static void unserve(struct api_watch *watch, struct known *known)
-{
-	if (!known->served)
-		return;
-	known->served = false;
-	watch->n_served--;
-	watch->kind.remove(watch->kind.arg, known->key);
-}
-
-static void forget(struct api_watch *watch, struct known *known)
-{
-	map_remove(&watch->known, known->key);
-	unserve(watch, known);
-	free(known);
-}
-
-/* Objects that the list just completed did not have. */
-static void sweep(struct api_watch *watch)
-{
-	struct known *known;
-	size_t at = 0;
-
-	while ((known = map_next(&watch->known, &at)))
-		if (known->list != watch->list_number)
-			forget(watch, known);
-}
-
-/* -- objects -- */
-
-/* What is said about one object, as one text. */
-struct remarks {
-	char text[512];
-	uint32_t hash;
-};
-
-static void on_note(void *arg, const char *text)
-{
-	struct remarks *remarks = arg;
-	size_t used = strlen(remarks->text);
-
-	remarks->hash = hash(remarks->hash ? remarks->hash : 2166136261u, text);
-	snprintf(remarks->text + used, sizeof(remarks->text) - used, "%s%s", used ? "; " : "",
-		 text);
-}
-
-static void report_object(struct api_watch *watch, struct known *known, const char *what,
-			  enum log_severity severity, const struct remarks *remarks)
-{
-	char text[1024], clean[384];
-
-	if (known->said == remarks->hash)
-		return;
-	known->said = remarks->hash;
-	if (!remarks->hash)
-		return;
-	snprintf(text, sizeof(text), "%s %s%s: %s", watch->kind.kind,
-		 printable(known->key, clean, sizeof(clean)), what, remarks->text);
-	watch->io.report(watch->io.arg, severity, text);
-}
-
-static void refuse_object(struct api_watch *watch, const char *key, const char *why)
-{
-	struct known *known = remember(watch, key);
-	struct remarks remarks = {0};
-
-	on_note(&remarks, why);
-	unserve(watch, known);
-	report_object(watch, known, " cannot be served", LOG_SEVERITY_ERROR, &remarks);
-}
-
-static void serve_object(struct api_watch *watch, const char *key, const struct remarks *remarks)
-{
-	struct known *known = remember(watch, key);
-
-	watch->n_served += !known->served;
-	known->served = true;
-	report_object(watch, known, "", LOG_SEVERITY_WARNING, remarks);
-}
-
-static void remove_object(struct api_watch *watch, const char *key)
-{
-	struct known *known = map_get(&watch->known, key);
-
-	if (known)
-		forget(watch, known);
-}
-
-static bool has_nul(struct api_bytes bytes)
-{
-	return bytes.n > 0 && memchr(bytes.data, '\0', bytes.n);
-}
-
-static void set_object(struct api_watch *watch, const struct api_meta *meta,
-		       struct api_bytes object)
-{
-	char *key cleanup_free = api_meta_key(meta);
-	struct remarks remarks = {0};
-	struct err err;
-	int r;
-
-	if (meta->name.n == 0 || has_nul(meta->name) || has_nul(meta->ns) ||
-	    watch->kind.namespaced != (meta->ns.n > 0)) {
-		refuse_object(watch, key, "its name or namespace is missing or wrong");
-		return;
-	}
-	r = watch->kind.set(watch->kind.arg, object, on_note, &remarks, &err);
-	if (r < 0)
-		refuse_object(watch, key, err.text);
-	else if (r == 0)
-		remove_object(watch, key);
-	else
-		serve_object(watch, key, &remarks);
-}
 
 /* -- success and failure -- */
 
@@ -273,7 +127,7 @@ static void fail(struct api_watch *watch, enum api_failure failure, const char *
 
 static void start_list(struct api_watch *watch)
 {
-	watch->list_number++;
+	watch->known.list++;
 	watch->paged = watch->no_marks;
 	watch->unpaged = false;
 	set_version(&watch->version, (struct api_bytes){0}, 0);
@@ -294,7 +148,7 @@ static void end_list(struct api_watch *watch, struct api_bytes version)
 	watch->relisted = false;
 	watch->cuts = 0;
 	watch->listed = true;
-	sweep(watch);
+	api_known_sweep(&watch->known);
 	succeed(watch);
 	watch->kind.listed(watch->kind.arg);
 }
@@ -415,13 +269,10 @@ static int on_frame(void *arg, struct api_bytes frame, struct err *err)
 		on_bookmark(watch, &meta);
 		return GO_ON;
 	}
-	if (event.type == API_EVENT_DELETED) {
-		char *key cleanup_free = api_meta_key(&meta);
-
-		remove_object(watch, key);
-	} else {
-		set_object(watch, &meta, event.envelope.object);
-	}
+	if (event.type == API_EVENT_DELETED)
+		api_known_remove(&watch->known, &meta);
+	else
+		api_known_set(&watch->known, &meta, event.envelope.object);
 	if (watch->state == STATE_WATCH)
 		set_version(&watch->version, meta.resource_version, VERSION_MAX);
 	return GO_ON;
@@ -437,7 +288,7 @@ static int on_item(void *arg, struct api_bytes object, struct err *err)
 
 	if (r < 0)
 		return r;
-	set_object(watch, &meta, object);
+	api_known_set(&watch->known, &meta, object);
 	return GO_ON;
 }
 
@@ -519,7 +370,7 @@ static void ask(struct api_watch *watch)
 		target = page_target(watch, &query);
 	} else {
 		if (watch->state == STATE_INITIAL)
-			watch->list_number++; /* it starts anew, whatever came before */
+			watch->known.list++; /* it starts anew, whatever came before */
 		target = watch_target(watch, &query);
 	}
 	watch->io.wait(watch->io.arg, SILENCE_MS);
@@ -534,21 +385,18 @@ struct api_watch *api_watch_new(const struct api_watch_kind *kind, const struct 
 
 	watch->kind = *kind;
 	watch->io = *io;
+	watch->known.kind = &watch->kind;
+	watch->known.io = &watch->io;
 	watch->backoff = (struct backoff){.first_ms = BACKOFF_FIRST_MS, .max_ms = BACKOFF_MAX_MS};
 	return watch;
 }
 
 struct api_watch *api_watch_free(struct api_watch *watch)
 {
-	struct known *known;
-	size_t at = 0;
-
 	if (!watch)
 		return NULL;
 	drop_request(watch);
-	while ((known = map_next(&watch->known, &at)))
-		free(known);
-	map_done(&watch->known);
+	api_known_done(&watch->known);
 	free(watch->version);
 	free(watch->token);
 	free(watch->list_kind);
@@ -676,7 +524,7 @@ void api_watch_end(struct api_watch *watch, enum api_failure failure, const char
 
 size_t api_watch_count(const struct api_watch *watch)
 {
-	return watch->n_served;
+	return watch->known.n_served;
 }
 
 bool api_watch_is_listed(const struct api_watch *watch)

@@ -127,7 +127,7 @@ static int open_families(struct daemon *daemon, const bool usable[FAMILY_COUNT],
 static int open_all(struct daemon *daemon, struct err *err)
 {
 	cleanup_problems struct problems warnings = {0};
-	bool usable[FAMILY_COUNT];
+	bool usable[FAMILY_COUNT] = {0};
 	bool dual_stack;
 	int r;
 

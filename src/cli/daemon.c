@@ -4,9 +4,11 @@
 
 #include <errno.h>
 #include <event2/event.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "backends/backend.h"
 #include "cli/command.h"
@@ -15,6 +17,7 @@
 #include "cli/proxier.h"
 #include "kernel/clock.h"
 #include "sources/api_source.h"
+#include "sources/events.h"
 #include "sources/manifests.h"
 
 /* In mode NodeCIDR, as kube-proxy: 30 s for the Node to appear and 5 min more for its podCIDRs. */
@@ -34,6 +37,8 @@ struct daemon {
 	struct model *model;
 	struct manifests *manifests; /* the source is one of these two */
 	struct api_source *api;
+	struct events *events; /* with an API server only */
+	char host[HOST_NAME_MAX + 1];
 	struct plugin plugin;
 	struct event *signals[3];
 	struct event *node_timeout;
@@ -65,6 +70,14 @@ static int64_t steady_now_ns(void *arg)
 {
 	(void)arg;
 	return clock_now_ns();
+}
+
+static int64_t wall_clock_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return now.tv_sec * CLOCK_NS_PER_SECOND + now.tv_nsec;
 }
 
 /* Which families this host can proxy; an error when the primary one is not among them. */
@@ -142,6 +155,31 @@ static int open_all(struct daemon *daemon, struct err *err)
 	return r < 0 ? r : open_families(daemon, usable, err);
 }
 
+/* What kube-proxy says of itself where it has come so far. Whether anyone hears it changes nothing. */
+static void record_start(struct daemon *daemon)
+{
+	const struct events_config config = {
+		.host = daemon->host,
+		.steady_ns = clock_now_ns,
+		.wall_ns = wall_clock_ns,
+		.post = events_post,
+		.arg = api_source_client(daemon->api),
+	};
+	const struct events_item item = {
+		.reason = "Starting",
+		.action = "StartKubeProxy",
+		.note = "",
+		.kind = "Node",
+		.ns = "",
+		.name = daemon->config->node_name,
+	};
+
+	if (gethostname(daemon->host, sizeof(daemon->host) - 1) < 0)
+		daemon->host[0] = '\0';
+	daemon->events = events_new(&config);
+	events_record(daemon->events, &item);
+}
+
 /* The Node is known as well as it ever will be: from here on rules are written. */
 static void begin(struct daemon *daemon)
 {
@@ -159,6 +197,8 @@ static void begin(struct daemon *daemon)
 		end(daemon, EXIT_DONE);
 		return;
 	}
+	if (daemon->api)
+		record_start(daemon);
 	for (enum family family = 0; family < FAMILY_COUNT; family++)
 		if (daemon->proxiers[family])
 			proxier_start(daemon->proxiers[family]);
@@ -325,14 +365,6 @@ static void listen_to_signals(struct daemon *daemon)
 	}
 }
 
-static int64_t wall_clock_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return now.tv_sec * CLOCK_NS_PER_SECOND + now.tv_nsec;
-}
-
 static void log_start(const struct daemon_input *input)
 {
 	const struct config *config = input->config;
@@ -409,6 +441,7 @@ static int run_loop(struct daemon *daemon, struct err *err)
 
 static void daemon_done(struct daemon *daemon)
 {
+	events_free(daemon->events);
 	manifests_free(daemon->manifests);
 	api_source_free(daemon->api);
 	for (enum family family = 0; family < FAMILY_COUNT; family++) {

@@ -6,6 +6,7 @@ Every wait is for a line of the daemon's log, never for a while.
 
 import os
 import queue
+import shutil
 import signal
 import subprocess
 import threading
@@ -198,6 +199,27 @@ def test_cleanup_removes_what_run_left(start, folder):
     daemon.inside(PORTOLAN, "run", "--cleanup")  # once more finds nothing, and that is no error
     daemon.process.send_signal(signal.SIGCONT)
     assert daemon.end() == 0
+
+
+def test_cleanup_names_the_foreign_rule_that_holds_a_chain():
+    script = (f"iptables -t nat -N KUBE-SERVICES && iptables -t nat -N KUBE-NODEPORTS"
+              f" && iptables -t nat -A OUTPUT -s 192.0.2.9 -j KUBE-NODEPORTS && {PORTOLAN} cleanup; echo $?"
+              f"; iptables-save -t nat")
+    result = subprocess.run([*UNSHARE, "sh", "-c", script], capture_output=True, text=True, timeout=DEADLINE)
+    assert result.stdout.startswith("1\n")
+    assert result.stderr.startswith("portolan cleanup: removing the IPv4 rules: chain KUBE-NODEPORTS of table nat")
+    assert "-A OUTPUT -s 192.0.2.9/32 -j KUBE-NODEPORTS" in result.stderr
+    assert "KUBE-NODEPORTS" in result.stdout and "KUBE-SERVICES" not in result.stdout
+
+
+def test_cleanup_says_which_familys_tools_fail(tmp_path):
+    for name in ("iptables", "iptables-save", "iptables-restore"):
+        (tmp_path / name).symlink_to(shutil.which(name))
+    result = subprocess.run([*UNSHARE, "env", f"PATH={tmp_path}", PORTOLAN, "cleanup"],
+                            capture_output=True, text=True, timeout=DEADLINE)
+    assert result.returncode == 0
+    assert result.stderr.count("\n") == 1
+    assert result.stderr.startswith("portolan cleanup: no IPv6 rules can be read on this host: ")
 
 
 def test_without_the_primary_familys_tool_it_cannot_start(folder, tmp_path):

@@ -131,7 +131,7 @@ class Proxy:
 class Pair:
     """Both, with the same flags. Use it with `with`."""
 
-    def __init__(self, stage, *flags, node=stages.NODE, families=FAMILIES):
+    def __init__(self, stage, *flags, families=FAMILIES):
         self.stage, self.families = stage, families
         self.api = stage.api
         if not hasattr(stage, 'markers'):
@@ -166,6 +166,25 @@ class Pair:
             proxy.stop()
         if self.mirror:
             shutil.rmtree(self.mirror.folder, ignore_errors=True)
+
+    def restart(self, name):
+        """Kills one and starts it again over the rules that it left."""
+        if self.mirror:
+            self.mirror.update()
+        proxy = next(proxy for proxy in self.proxies if proxy.name == name)
+        proxy.stop()
+        proxy.start()
+
+    def swap(self):
+        """Kills both; each starts again where the other was."""
+        for proxy in self.proxies:
+            proxy.stop()
+        one, other = self.proxies
+        one.namespace, other.namespace = other.namespace, one.namespace
+        if self.mirror:
+            self.mirror.update()
+        for proxy in self.proxies:
+            proxy.start()
 
     def agree(self, large=False, patience=PATIENCE):
         """Waits until both have seen everything written so far, then compares; the listings by family are the answer."""

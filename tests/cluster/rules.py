@@ -76,5 +76,7 @@ def lines(text, large=False):
 
 def difference(kube_proxy, portolan, large=False):
     """A unified diff of two listings; empty when they say the same."""
-    diff = difflib.unified_diff(lines(kube_proxy, large), lines(portolan, large), 'kube-proxy', 'portolan', lineterm='', n=1)
-    return '\n'.join(diff)
+    one, other = lines(kube_proxy, large), lines(portolan, large)
+    if one == other:
+        return ''
+    return '\n'.join(difflib.unified_diff(one, other, 'kube-proxy', 'portolan', lineterm='', n=1))

@@ -186,30 +186,34 @@ class Pair:
         for proxy in self.proxies:
             proxy.start()
 
-    def agree(self, large=False, patience=PATIENCE):
-        """Waits until both have seen everything written so far, then compares; the listings by family are the answer."""
+    def agree(self, large=False, patience=PATIENCE, complaint=lambda listing: ''):
+        """Waits until both have seen everything written so far and compares.
+
+        What kube-proxy wrote, both families together, is the answer; complaint() says what is wrong with it.
+        """
         self.markers.write()
         if self.mirror:
             self.mirror.update()
         deadline = time.monotonic() + patience
         for proxy in self.proxies:
             for family in self.families:
-                self._wait_for_marker(proxy, family, deadline)
-        return self._compare(large, time.monotonic() + PERSISTENCE)
+                chain = marker_chain(family, self.markers.generation)
+                proxy.process.log.wait(
+                    lambda proxy=proxy, family=family, chain=chain: proxy.has_chain(family, chain),
+                    f'{proxy.name} had seen the last change (IPv{family})', max(1, deadline - time.monotonic()))
+        return self._compare(large, complaint, time.monotonic() + PERSISTENCE)
 
-    def _wait_for_marker(self, proxy, family, deadline):
-        while not proxy.has_chain(family, marker_chain(family, self.markers.generation)):
-            if not proxy.process.running() or time.monotonic() > deadline:
-                raise AssertionError(f'{proxy.name} does not follow the API server (IPv{family})\n{proxy.process.tail()}')
-
-    def _compare(self, large, deadline):
+    def _compare(self, large, complaint, deadline):
+        """Again and again while there is a difference: nothing announces that a change of the Node has been seen."""
         while True:
             listings = {family: [proxy.save(family) for proxy in self.proxies] for family in self.families}
             differences = {family: rules.difference(*texts, large) for family, texts in listings.items()}
-            if not any(differences.values()):
-                return {family: texts[0] for family, texts in listings.items()}
+            listing = '\n'.join(texts[0] for texts in listings.values())
+            wrong = self._report(differences) if any(differences.values()) else complaint(listing)
+            if not wrong:
+                return listing
             if time.monotonic() > deadline:
-                raise AssertionError(self._report(differences))
+                raise AssertionError(wrong)
 
     def _report(self, differences):
         parts = [f'IPv{family}:\n{text}' for family, text in differences.items() if text]

@@ -58,6 +58,12 @@ def about_endpoints(chain, rule):
     return chain.startswith('KUBE-SEP-') or (chain.startswith(('KUBE-SVC-', 'KUBE-SVL-')) and 'KUBE-SEP-' in rule)
 
 
+def sort_services(rules):
+    last = [LAST in rule for rule in rules]
+    misplaced = ['# a rule that must be last is not'] if last != sorted(last) else []
+    return sorted(rules, key=place) + misplaced
+
+
 def lines(text, large=False):
     """The listing as sorted lines: equal listings give equal lines."""
     result = []
@@ -67,7 +73,7 @@ def lines(text, large=False):
         for name in sorted(names):
             declaration, rules = chains[name]
             if name in SHARED:
-                rules = sorted(rules, key=place)
+                rules = sort_services(rules)
             if large:
                 rules = [ANY_COMMENT.sub('', rule) if about_endpoints(name, rule) else rule for rule in rules]
             result += [declaration, *rules]

@@ -68,4 +68,4 @@ int options_config(const struct options *options, struct config *ret, struct pro
 /* Only the flags about logs, for commands that have no others. Nothing to free. */
 int options_logging(const struct options *options, struct config *ret, struct problems *problems);
 
-#define cleanup_options cleanup(options_done)
+#define cleanup_options attr_cleanup(options_done)

@@ -22,7 +22,7 @@
  */
 
 #define WAIT_SECONDS    "5"
-#define COMMAND_TIMEOUT (5 * 60 * CLOCK_NS_PER_SECOND)
+#define COMMAND_TIMEOUT (300 * CLOCK_NS_PER_SECOND)
 #define VERSION_TIMEOUT (30 * CLOCK_NS_PER_SECOND)
 #define RESTORE_GRACE   (2 * CLOCK_NS_PER_SECOND)
 #define COMMAND_OUTPUT  ((size_t)64 * 1024 * 1024)
@@ -475,7 +475,7 @@ struct iptables_tool *iptables_tool_close(struct iptables_tool *tool)
 	while (tool->first) {
 		struct iptables_job *job = tool->first;
 
-		unlink_job(job);
+		tool->first = job->next;
 		job_free(job);
 	}
 	if (tool->next)

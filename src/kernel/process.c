@@ -28,7 +28,7 @@
  * with its parent.
  */
 
-#define CHILD_STACK (64 * 1024)
+#define CHILD_STACK (64UL * 1024)
 #define PIPE_SIZE   (1024 * 1024) /* the ceiling for unprivileged users; fewer turns of the loop */
 
 extern char **environ;

@@ -23,9 +23,9 @@
 struct event_base;
 struct process;
 
-#define PROCESS_ERRORS_MAX (64 * 1024) /* of stderr; what is above is dropped */
+#define PROCESS_ERRORS_MAX (64UL * 1024) /* of stderr; what is above is dropped */
 #define PROCESS_LINE_MAX \
-	(64 * 1024) /* of a line given to the line callback; the rest of it is dropped */
+	(64UL * 1024) /* of a line given to the line callback; the rest of it is dropped */
 
 struct process_result {
 	int error;     /* 0: it ended by itself; -ETIMEDOUT or -EFBIG (output_max): it was killed */

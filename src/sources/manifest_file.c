@@ -10,10 +10,11 @@
 
 #include "sources/convert.h"
 #include "sources/defaults.h"
+#include "sources/printable.h"
 #include "sources/yaml_message.h"
 
 #define NOTICES_MAX 200u /* for one file; more help nobody */
-#define OBJECT_MAX  160u /* bytes of "Kind namespace/name" in messages */
+#define OBJECT_MAX  400u /* "Kind namespace/name" with the longest names that are allowed: 333 */
 
 /* A file on its way from text to objects. */
 struct parse {
@@ -194,7 +195,9 @@ static const char *metadata_text(const struct yaml_node *node, const char *key)
 {
 	const struct yaml_node *value = yaml_node_get(yaml_node_get(node, "metadata"), key);
 
-	return value && value->kind == YAML_KIND_SCALAR ? value->text : "";
+	if (yaml_node_is_null(value) || value->kind != YAML_KIND_SCALAR)
+		return "";
+	return value->text;
 }
 
 static void name_object(struct parse *parse, const struct kind *kind, const struct yaml_node *node)
@@ -208,7 +211,7 @@ static void name_object(struct parse *parse, const struct kind *kind, const stru
 	else
 		snprintf(text, sizeof(text), "%s %s/%s", kind->name, *ns ? ns : "default",
 			 *name ? name : "(no name)");
-	yaml_printable(text, parse->object, sizeof(parse->object));
+	printable(text, parse->object, sizeof(parse->object));
 }
 
 static void note_skip(struct parse *parse, enum convert_skip skip)
@@ -293,8 +296,8 @@ static void note_unknown(struct parse *parse, const struct yaml_node *node,
 	char kind[64], version[64], text[256];
 
 	snprintf(text, sizeof(text), ": %s %s is not a kind that a proxy reads",
-		 yaml_printable(convert_text(type->apiversion), version, sizeof(version)),
-		 yaml_printable(type->kind, kind, sizeof(kind)));
+		 printable(convert_text(type->apiversion), version, sizeof(version)),
+		 printable(type->kind, kind, sizeof(kind)));
 	for (size_t i = 0; i < parse->n_notices; i++)
 		if (has_suffix(parse->notices[i].text, text))
 			return;

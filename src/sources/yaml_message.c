@@ -7,6 +7,7 @@
 
 #include "base/map.h"
 #include "sources/k8s.pb-c.h"
+#include "sources/printable.h"
 #include "sources/rfc3339.h"
 
 #define FIELDS_MAX 64 /* of one message: a bit each */
@@ -39,7 +40,7 @@ static size_t print_path(const struct path *path, char *out, size_t size)
 	at = print_path(path->outer, out, size);
 	if (path->name)
 		n = snprintf(out + at, size - at, "%s%s", at ? "." : "",
-			     yaml_printable(path->name, name, sizeof(name)));
+			     printable(path->name, name, sizeof(name)));
 	else
 		n = snprintf(out + at, size - at, "[%zu]", path->index);
 	return MIN(at + (size_t)n, size - 1);

@@ -132,7 +132,7 @@ def test_cleanup_removes_all_but_what_is_shared_with_kubelet(clusters, family):
     cluster.serve(*some_services(cluster))
     cluster.daemon.stop()
     cluster.node.run(program(), "cleanup")
-    left = {line.split()[1 if line.startswith("-") else 0].lstrip(":") for line in plain(save(cluster.lab, family)) if "KUBE" in line}
-    assert left <= {"KUBE-FIREWALL", "INPUT", "OUTPUT"}
+    left = [line for line in plain(save(cluster.lab, family)) if "KUBE-" in line]
+    assert not [line for line in left if "KUBE-FIREWALL" not in line]
     cluster.daemon.start()
     assert served(cluster.node.request(cluster_ip(family, 110), 80))

@@ -478,8 +478,8 @@ static void ports_with_null_name_or_no_number_are_skipped(void **state attr_unus
 	/* a namespace given: no defaults, as from an API server */
 	struct slice *slice = slice_with(
 		META(", namespace: ns") "addressType: IPv4\n"
-				       "ports: [{port: 1}, {name: a}, {name: b, port: 0}, "
-				       "{name: '', port: 2}]\n");
+					"ports: [{port: 1}, {name: a}, {name: b, port: 0}, "
+					"{name: '', port: 2}]\n");
 
 	assert_int_equal(slice->n_ports, 1);
 	assert_string_equal(slice->ports[0].name, "");

@@ -96,11 +96,9 @@ static int try_open(struct context *context)
 /* Opens in a network namespace of its own, because counters are created for real. */
 static void open_backend(struct context *context)
 {
-	cleanup_free char *log = NULL;
-
 	private_network();
 	assert_int_equal(try_open(context), 0);
-	log = fake_log(&context->fake);
+	free(fake_log(&context->fake));
 }
 
 static void add_service(struct context *context, const char *key, const char *ip,
@@ -309,6 +307,27 @@ static void stale_chains_of_the_dump_are_deleted(void **state)
 	assert_non_null(strstr(input, ":KUBE-SVC-AAAAAAAAAAAAAAAA - [0:0]\n"));
 	assert_non_null(strstr(input, "-X KUBE-SVC-AAAAAAAAAAAAAAAA\n"));
 	assert_int_equal(count(input, "-X "), 1);
+}
+
+/* The kernel refuses to delete a chain that a rule leads to, and with it the whole sync. */
+static void stale_chains_that_foreign_rules_lead_to_are_emptied_only(void **state)
+{
+	struct context *context = *state;
+	cleanup_free char *input = NULL;
+
+	open_backend(context);
+	fake_write(&context->fake, "save.nat",
+		   "*nat\n:KUBE-SVC-AAAAAAAAAAAAAAAA - [0:0]\n:KUBE-SVC-BBBBBBBBBBBBBBBB - [0:0]\n"
+		   ":KUBE-SEP-CCCCCCCCCCCCCCCC - [0:0]\n:FOREIGN - [0:0]\n"
+		   "-A FOREIGN -m comment --comment \"a word -j\" -j KUBE-SVC-AAAAAAAAAAAAAAAA\n"
+		   "-A KUBE-SERVICES -p tcp -j KUBE-SVC-BBBBBBBBBBBBBBBB\n"
+		   "-A KUBE-SVC-AAAAAAAAAAAAAAAA -j KUBE-SEP-CCCCCCCCCCCCCCCC\nCOMMIT\n");
+	assert_int_equal(run_sync(context), 0);
+	input = fake_read(&context->fake, "input");
+	assert_non_null(strstr(input, ":KUBE-SVC-AAAAAAAAAAAAAAAA - [0:0]\n"));
+	assert_null(strstr(input, "-X KUBE-SVC-AAAAAAAAAAAAAAAA\n"));
+	assert_non_null(strstr(input, "-X KUBE-SVC-BBBBBBBBBBBBBBBB\n"));
+	assert_non_null(strstr(input, "-X KUBE-SEP-CCCCCCCCCCCCCCCC\n"));
 }
 
 static void a_failing_dump_only_puts_deletions_off(void **state)
@@ -605,6 +624,7 @@ int main(void)
 		sync_test(a_failing_jump_aborts_before_anything_is_restored),
 		sync_test(partial_sync_runs_save_and_restore_only),
 		sync_test(stale_chains_of_the_dump_are_deleted),
+		sync_test(stale_chains_that_foreign_rules_lead_to_are_emptied_only),
 		sync_test(a_failing_dump_only_puts_deletions_off),
 		sync_test(failing_restore_is_told_and_the_next_sync_is_full),
 		sync_test(a_vanished_restore_is_told_and_recovered_from),

@@ -55,12 +55,11 @@ static struct iptables_tool *open_tool(struct context *context, enum family fami
 				       const char *version)
 {
 	cleanup_free char *said = xasprintf("iptables v%s\n", version);
-	cleanup_free char *log = NULL;
 
 	fake_write(&context->fake, "version", said);
 	iptables_tool_close(context->tool);
 	assert_int_equal(iptables_tool_open(NULL, family, &context->tool, &context->err), 0);
-	log = fake_log(&context->fake);
+	free(fake_log(&context->fake));
 	return context->tool;
 }
 
@@ -555,7 +554,7 @@ static void locks_done(struct lock_context *locks)
 	free(locks->socket);
 }
 
-#define cleanup_locks cleanup(locks_done)
+#define cleanup_locks attr_cleanup(locks_done)
 
 static void test_restore_old_version_takes_both_locks(void **state)
 {

@@ -50,7 +50,7 @@ static void seen_done(struct seen *seen)
 	text_done(&seen->sent);
 }
 
-#define cleanup_seen cleanup(seen_done)
+#define cleanup_seen attr_cleanup(seen_done)
 
 /* Runs a shell script to its end. */
 static void run(const char *script, struct process_spec *spec, struct seen *seen)

@@ -30,7 +30,6 @@ struct backend {
 	struct canary *canary; /* NULL: not watching */
 	bool synced;           /* well, at least once */
 	bool watch_wanted;
-	bool full_again; /* asked for while a sync was running, whose success must not forget it */
 };
 
 /* -- can this host do it?
@@ -135,8 +134,7 @@ static int backend_open(struct event_base *loop, const struct settings *settings
 
 static void need_full_sync(struct backend *backend)
 {
-	ruleset_need_full_sync(backend->ruleset);
-	backend->full_again = sync_running(backend->sync);
+	ruleset_need_full_sync(backend->ruleset); /* a sync that runs now does not forget it */
 }
 
 static void on_gone(void *arg)
@@ -172,8 +170,6 @@ static void on_synced(void *arg, const struct backend_result *result)
 
 	if (result->error == 0)
 		backend->synced = true;
-	if (backend->full_again)
-		need_full_sync(backend);
 	start_watching(backend);
 	backend->events->synced(backend->events->arg, result);
 }

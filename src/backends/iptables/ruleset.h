@@ -33,10 +33,14 @@ struct ruleset_host {
 /* Facts read anew for each sync. */
 struct ruleset_input {
 	int64_t now_ns; /* monotonic */
-	/* names of the nat chains that exist, for finding stale ones; NULL: not known, none is
-	 * deleted */
+	/* names of the nat chains that exist; NULL: not known, no stale one is deleted */
 	const char *const *nat_chains;
 	size_t n_nat_chains;
+	/*
+	 * Those of them that foreign rules lead to, by name; NULL: none. The kernel would refuse to
+	 * delete them, and all that is written with it, so a stale one is only emptied.
+	 */
+	const struct map *held_chains;
 	/* addresses of the node's interfaces; only read when node ports are limited to CIDRs */
 	bool addresses_known;
 	const struct addr *addresses;

@@ -6,14 +6,16 @@ name each time, and its two EndpointSlices. The chain of its endpoint in a famil
 Service and the slice, and since a watch keeps its order, all Services and slices that were written before. Only the
 Node comes on a watch of its own, so a difference is final only when it lasts.
 
-PORTOLAN_CLUSTER_SOURCE says where Portolan's objects come from: `manifests` (a folder that mirrors the API server) or
-`api` (the API server itself, as kube-proxy's).
+PORTOLAN_CLUSTER_SOURCE says where Portolan's objects come from: `api` (the API server itself, as kube-proxy's) or
+`manifests` (a folder that mirrors the API server). Without it: `api`, if Portolan has the flags for it.
 """
 import base64
+import functools
 import hashlib
 import json
 import os
 import shutil
+import subprocess
 import time
 
 import rules
@@ -22,7 +24,6 @@ from api import Refusal, key_of
 from lab.daemon import program
 from stage import Process
 
-SOURCE = os.environ.get('PORTOLAN_CLUSTER_SOURCE', 'manifests')
 TOOLS = {4: 'iptables', 6: 'ip6tables'}
 FAMILIES = tuple(TOOLS)
 PATIENCE = 30
@@ -34,6 +35,15 @@ MARKER_PORT = 9
 FLAGS = (f'--hostname-override={stages.NODE}', '--iptables-min-sync-period=0s', '--v=2')
 #: The size of the connection table belongs to the whole machine.
 KUBE_PROXY_FLAGS = ('--conntrack-max-per-core=0', '--conntrack-min=0')
+
+
+@functools.cache
+def source():
+    given = os.environ.get('PORTOLAN_CLUSTER_SOURCE')
+    if given:
+        return given
+    text = subprocess.run([program(), 'run', '--help'], capture_output=True, text=True, check=True).stdout
+    return 'api' if '--kubeconfig' in text else 'manifests'
 
 
 def chain_name(prefix, text):
@@ -120,8 +130,16 @@ class Proxy:
             self.process.stop()
         self.process = None
 
-    def save(self, family):
-        return self.namespace.run(f'{TOOLS[family]}-save')
+    def begin_save(self, family):
+        """What iptables-save prints; call the answer for it."""
+        pending = self.namespace.agent.start('run', argv=[f'{TOOLS[family]}-save'], timeout=60)
+
+        def text():
+            done = pending.result(70)
+            assert done['code'] == 0, f'{TOOLS[family]}-save on the node of {self.name}: {done["stderr"]}'
+            return done['stdout']
+
+        return text
 
     def has_chain(self, family, chain):
         code, _out, _err = self.namespace.run(TOOLS[family], '-w', '-t', 'nat', '-S', chain, check=False)
@@ -141,7 +159,7 @@ class Pair:
         kubeconfig = stage.kubeconfig()
         flags = [*FLAGS, *flags]
         kube_proxy = [stage.program('kube-proxy'), '--kubeconfig', kubeconfig, *KUBE_PROXY_FLAGS, *flags]
-        if SOURCE == 'manifests':
+        if source() == 'manifests':
             self.mirror = Mirror(self.api, stage.path(f'manifests-{stage.nodes}'))
             portolan = [program(), 'run', '--manifests', self.mirror.folder, *flags]
         else:
@@ -206,7 +224,8 @@ class Pair:
     def _compare(self, large, complaint, deadline):
         """Again and again while there is a difference: nothing announces that a change of the Node has been seen."""
         while True:
-            listings = {family: [proxy.save(family) for proxy in self.proxies] for family in self.families}
+            begun = {family: [proxy.begin_save(family) for proxy in self.proxies] for family in self.families}
+            listings = {family: [text() for text in texts] for family, texts in begun.items()}
             differences = {family: rules.difference(*texts, large) for family, texts in listings.items()}
             listing = '\n'.join(texts[0] for texts in listings.values())
             wrong = self._report(differences) if any(differences.values()) else complaint(listing)

@@ -428,6 +428,20 @@ def only_the_order_changes(w):
     yield '-> 10.244.1.2:8080'
 
 
+@scenario
+def untidy_values(w):
+    """What older API servers let through."""
+    external = ['198.018.000.007', '198.18.0.8', '198.18.0.8', '2001:DB8:18:0:0::7', '::ffff:198.18.0.9']
+    w.service('web', type='LoadBalancer', externalIPs=external, ingress=['198.051.100.7', '2001:DB8:51::07'],
+              loadBalancerSourceRanges=[' 203.0.113.9/28 ', '2001:db8:2::5/64', '0203.0.113.64/26'])
+    pods = w.pods_of([1, 1, 2], 4)
+    pods[0]['addresses'] = ['010.244.001.002', '10.244.1.77']
+    w.raw_slice('web-4', 4, pods, 'web')
+    w.raw_slice('web-6', 6, w.pods_of([1, 1, 2], 6), 'web')
+    w.raw_slice('no-ports', 4, w.pods_of([9], 4), 'web', ports=[])
+    yield '198.18.0.7/32', '-s 203.0.113.0/28', '-> 10.244.1.2:8080', '-> [fd00:10:244:1::2]:8080', '!10.244.1.77'
+
+
 # ---- kinds of Services ---------------------------------------------------------------------------
 
 @scenario

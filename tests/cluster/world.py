@@ -34,6 +34,15 @@ class World:
     def slice(self, name, family, pods, *ports, **more):
         return self.put(objects.slice_of(self.namespace, name, family, pods, list(ports) or None, **more))
 
+    def raw_slice(self, name, family, endpoints, owner, ports=None):
+        thing = objects.slice_of(self.namespace, name, family, [], ports, owner)
+        return self.put({**thing, 'endpoints': endpoints, 'ports': thing['ports'] if ports is None else ports})
+
+    @staticmethod
+    def pods_of(numbers, family):
+        """Endpoints as the API has them, to be made worse."""
+        return [objects.away(number).endpoint(family) for number in numbers]
+
     def pods(self, owner, *pods, ports=(), families=objects.BOTH, suffix=''):
         """The slices of a Service, one for each family, named after it."""
         for family in families:

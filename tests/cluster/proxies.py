@@ -15,6 +15,7 @@ import hashlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import time
 
@@ -125,10 +126,16 @@ class Proxy:
     def start(self):
         self.process = Process(self.namespace, *self.argv)
 
-    def stop(self):
+    def kill(self):
         if self.process:
-            self.process.stop()
+            self.process.stop(signal.SIGKILL)
         self.process = None
+
+    def stop(self):
+        """As an operator would; it must have been well until then."""
+        code, log = self.process.stop(signal.SIGTERM), self.process.tail()
+        self.process = None
+        assert code in (0, -signal.SIGTERM), f'{self.name} ended with {code}\n{log}'
 
     def begin_save(self, family):
         """What iptables-save prints; call the answer for it."""
@@ -169,8 +176,14 @@ class Pair:
     def __enter__(self):
         return self.start()
 
-    def __exit__(self, *_exc):
-        self.stop()
+    def __exit__(self, kind, *_exc):
+        for proxy in self.proxies:
+            if kind:
+                proxy.kill()  # that there was an error is known already
+            else:
+                proxy.stop()
+        if self.mirror:
+            shutil.rmtree(self.mirror.folder, ignore_errors=True)
 
     def start(self):
         if self.mirror:
@@ -179,24 +192,18 @@ class Pair:
             proxy.start()
         return self
 
-    def stop(self):
-        for proxy in self.proxies:
-            proxy.stop()
-        if self.mirror:
-            shutil.rmtree(self.mirror.folder, ignore_errors=True)
-
     def restart(self, name):
         """Kills one and starts it again over the rules that it left."""
         if self.mirror:
             self.mirror.update()
         proxy = next(proxy for proxy in self.proxies if proxy.name == name)
-        proxy.stop()
+        proxy.kill()
         proxy.start()
 
     def swap(self):
         """Kills both; each starts again where the other was."""
         for proxy in self.proxies:
-            proxy.stop()
+            proxy.kill()
         one, other = self.proxies
         one.namespace, other.namespace = other.namespace, one.namespace
         if self.mirror:

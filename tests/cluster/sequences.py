@@ -47,7 +47,7 @@ def run(stage, seed, services, steps, until=None, large=False, flags=(f'--cluste
                     pair.restart(name)
                 try:
                     pair.agree(large, patience=60)
-                except AssertionError as error:
+                except (AssertionError, TimeoutError) as error:
                     said = '\n'.join(cluster.said)
                     raise AssertionError(f'seed {seed}, step {done + 1}:\n{said}\n{describe(stage.api, str(error))}\n{error}') from None
                 done += 1

@@ -73,7 +73,8 @@ class Process:
     def running(self):
         return not self.log.ended
 
-    def stop(self, number=9):
+    def stop(self, number):
+        """Its exit code; negative for a signal."""
         self.namespace.agent.call('kill', pid=self.pid, number=number)
         code = self.namespace.agent.call('wait', pid=self.pid, timeout=20)
         assert code is not None, f'{self.argv[0]} did not end'

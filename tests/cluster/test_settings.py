@@ -2,6 +2,7 @@
 """Every setting that rules depend on: a fresh start over a cluster of everything, then a change, then another start."""
 import pytest
 
+import proxies
 from objects import Pod, addresses, away, here, port
 from proxies import Pair
 from world import World
@@ -91,4 +92,12 @@ def test_a_start_over_rules_of_the_other(stage, filled):
         pair.agree()
         filled.remove('Service', 'plain-none', 'ranges-both')
         pair.swap()
+        pair.agree()
+
+
+def test_a_difference_is_seen(stage, filled, monkeypatch):
+    monkeypatch.setattr(proxies, 'PERSISTENCE', 0)
+    pair = Pair(stage, CIDRS)
+    pair.proxies[1].argv.append('--masquerade-all')
+    with pair, pytest.raises(AssertionError, match='kube-proxy and Portolan differ'):
         pair.agree()

@@ -82,8 +82,7 @@ struct iptables_tool {
 	struct event *next; /* time to look at the first job */
 };
 
-/* -- versions
- * ------------------------------------------------------------------------------------------ */
+/* -- versions */
 
 struct version_answer {
 	char *text; /* NULL: it failed */
@@ -137,8 +136,7 @@ static int find_features(struct iptables_tool *tool, struct err *err)
 	return 0;
 }
 
-/* -- jobs
- * ---------------------------------------------------------------------------------------------- */
+/* -- jobs */
 
 static void job_free(struct iptables_job *job)
 {
@@ -424,8 +422,7 @@ void iptables_tool_cancel(struct iptables_tool *tool, struct iptables_job *job)
 		tool_wake(tool, 0);
 }
 
-/* -- the tool
- * ------------------------------------------------------------------------------------------- */
+/* -- the tool */
 
 static int set_up(struct iptables_tool *tool, struct err *err)
 {

@@ -83,8 +83,7 @@ static void fd_drop(int *fd)
 	*fd = -1;
 }
 
-/* -- the end
- * ------------------------------------------------------------------------------------------- */
+/* -- the end */
 
 static void process_free(struct process *process)
 {
@@ -126,9 +125,7 @@ static void wait_for(struct process *process, struct process_result *result)
 	}
 }
 
-/* -- output
- * -------------------------------------------------------------------------------------------------
- */
+/* -- output */
 
 static void line_end(struct process *process)
 {
@@ -232,9 +229,7 @@ static void on_timeout(evutil_socket_t fd attr_unused, short what attr_unused, v
 	process_kill(arg, -ETIMEDOUT);
 }
 
-/* -- input
- * ------------------------------------------------------------------------------------------------
- */
+/* -- input */
 
 static void input_end(struct process *process)
 {
@@ -265,8 +260,7 @@ static void on_in(evutil_socket_t fd attr_unused, short what attr_unused, void *
 	input_end(process);
 }
 
-/* -- the start
- * --------------------------------------------------------------------------------------------- */
+/* -- the start */
 
 int process_find(const char *name, char **ret_path, struct err *err)
 {
@@ -479,8 +473,7 @@ void process_cancel(struct process *process)
 	process_free(process);
 }
 
-/* -- waiting for it
- * ------------------------------------------------------------------------------------ */
+/* -- waiting for it */
 
 struct blocking {
 	const struct process_spec *spec;
@@ -530,8 +523,7 @@ int process_run(const struct process_spec *spec, struct err *err)
 	return r;
 }
 
-/* -- saying how it ended
- * ------------------------------------------------------------------------------- */
+/* -- saying how it ended */
 
 /* Many lines as one: "a; b; c", or "a: b" where a line ends in a colon. */
 static void one_line(const char *s, char *out, size_t size)

@@ -53,11 +53,12 @@ static int read_pod_cidrs(const K8s__NodeSpec *spec, struct node *node, struct e
 static int fill(const K8s__Node *message, const struct convert_notes *notes, struct node *node,
 		struct err *err)
 {
-	const char *zone = convert_label(message->metadata, LABEL_ZONE);
+	const K8s__ObjectMeta *metadata = message->metadata;
+	const char *zone = convert_label(metadata, LABEL_ZONE);
 	const K8s__NodeSpec *spec = message->spec;
 
 	node->zone = arena_strdup(node->arena, convert_text(zone));
-	node->being_deleted = message->metadata->deletiontimestamp != NULL;
+	node->being_deleted = metadata && metadata->deletiontimestamp != NULL;
 	read_status(message->status, notes, node);
 	if (!spec)
 		return 0;

@@ -57,7 +57,7 @@ static enum convert_skip why_skip(const K8s__Service *message)
 		return CONVERT_SKIP_HEADLESS;
 	if (spec && streq(convert_text(spec->type), "ExternalName"))
 		return CONVERT_SKIP_EXTERNAL_NAME;
-	if (!*cluster_ip)
+	if (!spec || !*cluster_ip)
 		return CONVERT_SKIP_NO_CLUSTER_IP;
 	return spec->n_ports ? CONVERT_SKIP_NONE : CONVERT_SKIP_NO_PORTS;
 }

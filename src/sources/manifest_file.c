@@ -141,7 +141,7 @@ static int convert_slice_object(struct parse *parse, ProtobufCMessage *message,
 	r = convert_slice(endpoint_slice, &slice, skip, err);
 	if (r <= 0)
 		return r;
-	object->slices = xmalloc(sizeof(*object->slices));
+	object->slices = xmalloc(sizeof(struct slice *));
 	object->slices[object->n_slices++] = slice;
 	return 1;
 }
@@ -238,7 +238,7 @@ static bool keep_previous(struct parse *parse, struct manifest_object *object)
 			continue;
 		object->service = old->service ? service_ref(old->service) : NULL;
 		object->node = old->node ? node_ref(old->node) : NULL;
-		object->slices = xcalloc(old->n_slices, sizeof(*object->slices));
+		object->slices = xcalloc(old->n_slices, sizeof(struct slice *));
 		for (size_t j = 0; j < old->n_slices; j++)
 			object->slices[object->n_slices++] = slice_ref(old->slices[j]);
 		return old->service || old->node || old->n_slices;

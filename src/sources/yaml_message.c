@@ -215,7 +215,7 @@ static int add_entry(const struct reading *reading, const struct path *path,
 	if (r < 0)
 		return r;
 	map_set(&entries->seen, entry->key, entry);
-	array_grow(&entries->v, &entries->capacity, entries->n, sizeof(*entries->v));
+	array_grow(&entries->v, &entries->capacity, entries->n, sizeof(K8s__MapEntry *));
 	entries->v[entries->n++] = entry;
 	return 0;
 }
@@ -254,10 +254,10 @@ static int read_map(const struct reading *reading, const struct path *path,
 
 	map_done(&entries.seen);
 	if (r == 0 && entries.n) {
-		void *v = arena_array(reading->arena, entries.n, sizeof(*entries.v));
+		void *v = arena_array(reading->arena, entries.n, sizeof(K8s__MapEntry *));
 
 		*(void **)(message + field->offset) =
-			memcpy(v, entries.v, entries.n * sizeof(*entries.v));
+			memcpy(v, entries.v, entries.n * sizeof(K8s__MapEntry *));
 		*(size_t *)(message + field->quantifier_offset) = entries.n;
 	}
 	util_free_pointer(&entries.v);

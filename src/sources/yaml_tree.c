@@ -326,9 +326,9 @@ static int on_end(struct yaml_reader *reader, const yaml_event_t *event, struct 
 
 	node->type = 0;
 	node->height++;
-	node->items = arena_array(reader->arena, n, sizeof(*node->items));
+	node->items = arena_array(reader->arena, n, sizeof(struct yaml_node *));
 	if (n)
-		memcpy(node->items, reader->children + frame.first, n * sizeof(*node->items));
+		memcpy(node->items, reader->children + frame.first, n * sizeof(struct yaml_node *));
 	node->n = (uint32_t)(node->kind == YAML_KIND_MAPPING ? n / 2 : n);
 	reader->n_children = frame.first;
 	return add_child(reader, event, node, err);

@@ -2,11 +2,11 @@
 
 /*
  * Bytes as a manifest: text to tree, tree to message, defaults, conversion; once as YAML and once
- *as JSON. The second reading keeps what the first one gave, as a file that is saved twice does.
+ * as JSON. The second reading keeps what the first one gave, as a file that is saved twice does.
  *
  *	meson setup -Dfuzz=true build-fuzz && ninja -C build-fuzz fuzz_manifest
  *	build-fuzz/tests/fuzz/fuzz_manifest -dict=tests/fuzz/manifest.dict
- *tests/fuzz/corpus/manifest
+ * tests/fuzz/corpus/manifest
  *
  * What it finds goes to regressions/manifest, which the unit tests replay.
  */

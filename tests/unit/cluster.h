@@ -3,7 +3,7 @@
 
 /*
  * A small cluster around one ruleset, for tests: a model, settings, a clock that stands still until
- *it is moved, and a nat table that knows only the names of its chains.
+ * it is moved, and a nat table that knows only the names of its chains.
  *
  *	struct cluster c;
  *	cluster_init(&c, FAMILY_IPV4);

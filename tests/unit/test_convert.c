@@ -76,6 +76,13 @@ static void assert_refused(const char *text, const char *expected)
 	assert_string_equal(err.text, expected);
 }
 
+static void append(char *text, size_t size, const char *word)
+{
+	size_t n = strlen(text);
+
+	snprintf(text + n, size - n, "%s%s", n ? " " : "", word);
+}
+
 static void assert_addrs(const struct addr *addrs, size_t n, const char *expected)
 {
 	char text[512] = "";
@@ -84,7 +91,7 @@ static void assert_addrs(const struct addr *addrs, size_t n, const char *expecte
 		char addr[ADDR_TEXT_MAX];
 
 		addr_print(&addrs[i], addr);
-		strcat(strcat(text, i ? " " : ""), addr);
+		append(text, sizeof(text), addr);
 	}
 	assert_string_equal(text, expected);
 }
@@ -97,7 +104,7 @@ static void assert_prefixes(const struct prefix *prefixes, size_t n, const char 
 		char prefix[PREFIX_TEXT_MAX];
 
 		prefix_print(&prefixes[i], prefix);
-		strcat(strcat(text, i ? " " : ""), prefix);
+		append(text, sizeof(text), prefix);
 	}
 	assert_string_equal(text, expected);
 }

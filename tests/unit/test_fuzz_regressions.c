@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "../fuzz/fuzz_manifest.c"
+#include "../fuzz/fuzz_manifest.c" /* NOLINT(bugprone-suspicious-include): the target itself */
 
 static void replay(const char *path)
 {
@@ -40,7 +40,7 @@ static size_t replay_folder(const char *folder)
 
 	if (!dir)
 		fail_msg("%s is not there; PORTOLAN_SOURCE should name the source folder", path);
-	while ((entry = readdir(dir))) {
+	while (dir && (entry = readdir(dir))) {
 		char *file cleanup_free = xasprintf("%s/%s", path, entry->d_name);
 
 		if (entry->d_name[0] == '.')

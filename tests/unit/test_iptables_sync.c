@@ -141,8 +141,7 @@ static void forget_log(struct context *context)
 	free(fake_log(&context->fake));
 }
 
-/* -- a full sync
- * ----------------------------------------------------------------------------------------- */
+/* -- a full sync */
 
 /* The commands for all jump rules on an empty host, in order. */
 static void expect_jumps(struct text *expected, bool absent)
@@ -270,8 +269,7 @@ static void a_failing_jump_aborts_before_anything_is_restored(void **state)
 	assert_true(context->result.full);
 }
 
-/* -- a partial sync
- * --------------------------------------------------------------------------------------- */
+/* -- a partial sync */
 
 static void partial_sync_runs_save_and_restore_only(void **state)
 {
@@ -398,8 +396,7 @@ static void interface_addresses_are_read_when_cidrs_are_given(void **state)
 	assert_null(strstr(input, "10.20.99.1"));
 }
 
-/* -- what happens beside a running sync
- * ------------------------------------------------------------------ */
+/* -- what happens beside a running sync */
 
 static void changes_during_a_sync_wait_for_the_next(void **state)
 {
@@ -477,9 +474,7 @@ static void watching_begins_after_the_first_good_sync(void **state)
 	assert_true(context->result.full);
 }
 
-/* -- opening
- * ------------------------------------------------------------------------------------------------
- */
+/* -- opening */
 
 static void open_sets_route_localnet_when_it_differs(void **state)
 {
@@ -516,7 +511,8 @@ static void open_fails_when_route_localnet_cannot_be_set(void **state)
 	fake_remove(&context->fake, "sys/net/ipv4/conf/all/route_localnet");
 	assert_int_equal(try_open(context), -ENOENT);
 	assert_string_equal(context->err.text,
-			    "iptables mode, IPv4: node ports on localhost: reading sysctl "
+			    "NodePorts on localhost (without them: "
+			    "--iptables-localhost-nodeports=false): reading sysctl "
 			    "'net/ipv4/conf/all/route_localnet': No such file or directory");
 	assert_null(context->backend);
 }
@@ -552,8 +548,7 @@ static void random_fully_follows_the_version(void **state)
 	assert_non_null(strstr(input, "-j MASQUERADE\n"));
 }
 
-/* -- which families are usable
- * -------------------------------------------------------------------------------- */
+/* -- which families are usable */
 
 static void dual_stack_discovery_both(void **state)
 {

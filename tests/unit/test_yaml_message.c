@@ -378,7 +378,7 @@ static void depth_counts_through_aliases(void **state attr_unused)
 /* empty lists are what a reader is quickest with */
 static void too_many_nodes_are_refused(void **state attr_unused)
 {
-	size_t n = 3 * (YAML_MAX_NODES + 1);
+	size_t n = (size_t)3 * (YAML_MAX_NODES + 1);
 	char *text cleanup_free = xmalloc(n + 2);
 	struct err err;
 	void *message;
@@ -393,7 +393,7 @@ static void too_many_nodes_are_refused(void **state attr_unused)
 
 static void too_many_bytes_and_documents_are_refused(void **state attr_unused)
 {
-	size_t n = 4 * (YAML_MAX_DOCUMENTS + 1);
+	size_t n = (size_t)4 * (YAML_MAX_DOCUMENTS + 1);
 	char *text cleanup_free = xmalloc(n + 1);
 	struct yaml_reader *reader = NULL;
 	struct yaml_node *root;

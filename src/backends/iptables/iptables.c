@@ -12,8 +12,7 @@
 #include "kernel/nfacct.h"
 #include "kernel/sysctl.h"
 
-/* The iptables backend: rules (ruleset.h), programs (iptables_tool.h), and the steps between them
- * (sync.h). */
+/* The iptables backend: rules (ruleset.h), programs (iptables_tool.h), the steps between (sync.h) */
 
 #define SYSCTL_ROUTE_LOCALNET "net/ipv4/conf/all/route_localnet"
 #define SYSCTL_BE_LIBERAL     "net/netfilter/nf_conntrack_tcp_be_liberal"
@@ -32,8 +31,7 @@ struct backend {
 	bool watch_wanted;
 };
 
-/* -- can this host do it?
- * ------------------------------------------------------------------------------- */
+/* -- can this host do it? */
 
 static bool has_ipv6(struct err *err)
 {
@@ -71,8 +69,7 @@ static int usable(enum family family, struct err *err)
 	return r >= 0;
 }
 
-/* -- open and close
- * ------------------------------------------------------------------------------------ */
+/* -- open and close */
 
 static void on_synced(void *arg, const struct backend_result *result);
 
@@ -85,7 +82,9 @@ static int set_up_host(struct backend *backend, struct err *err)
 	if (settings_localhost_node_ports(backend->settings))
 		r = sysctl_ensure(SYSCTL_ROUTE_LOCALNET, 1, err);
 	if (r < 0)
-		return err_wrap(err, r, "node ports on localhost");
+		return err_wrap(err, r,
+				"NodePorts on localhost (without them: "
+				"--iptables-localhost-nodeports=false)");
 	if (r == 1)
 		log_debug(1, "Node ports on localhost: route_localnet is set");
 	if (sysctl_read(SYSCTL_BE_LIBERAL, &be_liberal, &ignored) >= 0)
@@ -120,7 +119,7 @@ static int backend_open(struct event_base *loop, const struct settings *settings
 	r = set_up_host(backend, err);
 	if (r < 0) {
 		backend_close(backend);
-		return err_wrap(err, r, "iptables mode, %s", family_name(settings->family));
+		return r;
 	}
 	backend->ruleset = ruleset_new(settings, &backend->host);
 	backend->sync = sync_new(backend->tool, backend->ruleset, &backend->host, settings,
@@ -129,8 +128,7 @@ static int backend_open(struct event_base *loop, const struct settings *settings
 	return 0;
 }
 
-/* -- syncing and watching
- * ------------------------------------------------------------------------------- */
+/* -- syncing and watching */
 
 static void need_full_sync(struct backend *backend)
 {

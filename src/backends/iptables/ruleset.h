@@ -2,15 +2,14 @@
 #pragma once
 
 /*
- * The rules of iptables mode for one family: state and decisions, no processes and no clock of its
- *own.
+ * The rules of iptables mode for one family: state and decisions, no processes, no clock of its own.
  *
  * A sync is prepared here and carried out elsewhere (sync.h, or a dry run):
  *
  *	ruleset_begin()   takes the model's changes, plans what is dirty, decides full or partial,
- *			  and says whether a list of existing chains is wanted
+ *	                  and says whether a list of existing chains is wanted
  *	ruleset_write()   says the whole transaction to a writer
- *	ruleset_end()	  notes success or failure; after a failure the next sync is full
+ *	ruleset_end()     notes success or failure; after a failure the next sync is full
  */
 
 #include "backends/iptables/chains.h"
@@ -72,8 +71,7 @@ struct ruleset_begun {
 	bool wants_addresses;
 };
 
-/* Takes the model's pending changes of the family; they are handed to the caller with *ret_changes.
- */
+/* Takes the model's pending changes of the family and hands them on in *ret_changes. */
 void ruleset_begin(struct ruleset *ruleset, struct model *model, int64_t now_ns,
 		   struct model_changes *ret_changes, struct ruleset_begun *ret);
 void ruleset_write(struct ruleset *ruleset, const struct ruleset_input *input, struct txn *txn,

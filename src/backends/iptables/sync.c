@@ -57,8 +57,7 @@ struct sync {
 
 static void go_on(struct sync *sync);
 
-/* -- begin and end
- * ------------------------------------------------------------------------------------- */
+/* -- begin and end */
 
 struct sync *sync_new(struct iptables_tool *tool, struct ruleset *ruleset,
 		      struct ruleset_host *host, const struct settings *settings, bool nfacct,
@@ -131,8 +130,7 @@ static void next_step(struct sync *sync)
 	go_on(sync);
 }
 
-/* -- JUMPS
- * --------------------------------------------------------------------------------------------- */
+/* -- JUMPS */
 
 static void start_jump(struct sync *sync);
 
@@ -179,8 +177,7 @@ static void start_jump(struct sync *sync)
 	sync->job = iptables_tool_start(sync->tool, &command, jump_done, sync);
 }
 
-/* -- COUNTERS
- * ------------------------------------------------------------------------------------------ */
+/* -- COUNTERS */
 
 static void ensure_counter(const char *name, bool *usable)
 {
@@ -202,8 +199,7 @@ static void ensure_counters(struct sync *sync)
 	next_step(sync);
 }
 
-/* -- CHAINS
- * -------------------------------------------------------------------------------------------- */
+/* -- CHAINS */
 
 /* A rule of somebody else that leads to a chain of ours holds it: it cannot be deleted. */
 static void take_rule(struct sync *sync, const char *line)
@@ -253,8 +249,7 @@ static void start_chains(struct sync *sync)
 		iptables_tool_save(sync->tool, table_name(TABLE_NAT), take_line, chains_done, sync);
 }
 
-/* -- ADDRESSES
- * ----------------------------------------------------------------------------------------- */
+/* -- ADDRESSES */
 
 static void read_addresses(struct sync *sync)
 {
@@ -270,8 +265,7 @@ static void read_addresses(struct sync *sync)
 	next_step(sync);
 }
 
-/* -- RESTORE
- * ------------------------------------------------------------------------------------------- */
+/* -- RESTORE */
 
 static void restore_done(void *arg, int r, struct err *err)
 {
@@ -307,8 +301,7 @@ static void start_restore(struct sync *sync)
 	sync->job = iptables_tool_restore(sync->tool, NULL, &text, restore_done, sync);
 }
 
-/* -- the steps
- * ----------------------------------------------------------------------------------------- */
+/* -- the steps */
 
 static bool always(const struct sync *sync attr_unused)
 {

@@ -5,6 +5,11 @@
 #include "cli/daemon.h"
 #include "cli/options.h"
 
+static bool given(const char *text)
+{
+	return text && *text;
+}
+
 /* kube-proxy's exit code is 1 for every error, so wrong usage is no exception here. */
 int cmd_run(int argc, char **argv)
 {
@@ -16,8 +21,9 @@ int cmd_run(int argc, char **argv)
 	if (r != EXIT_DONE)
 		return r == COMMAND_ANSWERED ? EXIT_DONE : r;
 	options_config(&options, &config, &problems);
-	if (!options.cleanup && !(options.manifests && options.manifests[0]))
-		problems_add(&problems, "no source: give --manifests DIR");
+	if (given(options.manifests) && (given(options.kubeconfig) || given(options.master)))
+		problems_add(&problems,
+			     "--manifests cannot be combined with --kubeconfig or --master");
 	if (problems.n > 0) {
 		problems_print(&problems, "portolan run");
 		return EXIT_FAILED;
@@ -28,6 +34,8 @@ int cmd_run(int argc, char **argv)
 	return daemon_run(&(struct daemon_input){
 		.config = &config,
 		.manifests = options.manifests,
+		.kubeconfig = options.kubeconfig,
+		.master = options.master,
 		.init_only = options.init_only,
 	});
 }

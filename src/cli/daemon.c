@@ -11,8 +11,10 @@
 #include "backends/backend.h"
 #include "cli/command.h"
 #include "cli/duration.h"
+#include "cli/plugin.h"
 #include "cli/proxier.h"
 #include "kernel/clock.h"
+#include "sources/api_source.h"
 #include "sources/manifests.h"
 
 /* In mode NodeCIDR, as kube-proxy: 30 s for the Node to appear and 5 min more for its podCIDRs. */
@@ -30,7 +32,9 @@ struct daemon {
 	const struct config *config;
 	struct event_base *loop;
 	struct model *model;
-	struct manifests *manifests;
+	struct manifests *manifests; /* the source is one of these two */
+	struct api_source *api;
+	struct plugin plugin;
 	struct event *signals[3];
 	struct event *node_timeout;
 
@@ -123,7 +127,7 @@ static int open_families(struct daemon *daemon, const bool usable[FAMILY_COUNT],
 static int open_all(struct daemon *daemon, struct err *err)
 {
 	cleanup_problems struct problems warnings = {0};
-	bool usable[FAMILY_COUNT];
+	bool usable[FAMILY_COUNT] = {0};
 	bool dual_stack;
 	int r;
 
@@ -302,7 +306,7 @@ static void on_signal(evutil_socket_t number, short what, void *arg)
 
 	(void)what;
 	if (number == SIGHUP) {
-		log_info("SIGHUP is ignored: manifests are followed, nothing needs reloading");
+		log_info("SIGHUP is ignored: the source is followed, nothing needs reloading");
 		return;
 	}
 	log_info("Ending, rules stay",
@@ -340,9 +344,44 @@ static void log_start(const struct daemon_input *input)
 	log_info("Starting Portolan", KV("version", LOG_STR(PORTOLAN_VERSION)),
 		 KV("mode", LOG_STR(backend_iptables.name)), KV("node", LOG_STR(config->node_name)),
 		 KV("manifests", LOG_STR(input->manifests)),
+		 KV("kubeconfig", LOG_STR(input->kubeconfig)),
 		 KV("detectLocalMode", LOG_STR(detect_mode_name(config->detect_mode))),
 		 KV("masqueradeAll", LOG_BOOL(config->masquerade_all)),
 		 KV("syncPeriod", LOG_STR(sync)), KV("minSyncPeriod", LOG_STR(min)));
+}
+
+static const char *get_environment(const char *name)
+{
+	return getenv(name);
+}
+
+static int64_t wall_clock_s(void)
+{
+	return wall_clock_ns() / CLOCK_NS_PER_SECOND;
+}
+
+static int start_source(struct daemon *daemon, const struct source_sink *sink, struct err *err)
+{
+	const struct daemon_input *input = daemon->input;
+	const struct api_source_config api = {
+		.credentials =
+			{
+				.kubeconfig = input->kubeconfig,
+				.master = input->master,
+				.getenv = get_environment,
+				.now_s = wall_clock_s,
+				.runner = plugin_runner(&daemon->plugin, daemon->loop),
+			},
+		.node_name = daemon->config->node_name,
+		.report = on_report,
+	};
+	int r;
+
+	if (!input->manifests || !*input->manifests)
+		return api_source_start(daemon->loop, &api, sink, &daemon->api, err);
+	r = manifests_start(daemon->loop, input->manifests, daemon->config->node_name, sink,
+			    on_report, NULL, &daemon->manifests, err);
+	return r < 0 ? err_wrap(err, r, "--manifests") : 0;
 }
 
 static int run_loop(struct daemon *daemon, struct err *err)
@@ -356,12 +395,10 @@ static int run_loop(struct daemon *daemon, struct err *err)
 		.synced = on_synced,
 		.arg = daemon,
 	};
-	int r;
+	int r = start_source(daemon, &sink, err);
 
-	r = manifests_start(daemon->loop, daemon->input->manifests, daemon->config->node_name,
-			    &sink, on_report, NULL, &daemon->manifests, err);
 	if (r < 0)
-		return err_wrap(err, r, "--manifests");
+		return r;
 	/* the source may have reported all, and more, before it returned */
 	while (!daemon->ended) {
 		if (event_base_dispatch(daemon->loop) != 0 && !daemon->ended)
@@ -373,6 +410,7 @@ static int run_loop(struct daemon *daemon, struct err *err)
 static void daemon_done(struct daemon *daemon)
 {
 	manifests_free(daemon->manifests);
+	api_source_free(daemon->api);
 	for (enum family family = 0; family < FAMILY_COUNT; family++) {
 		proxier_free(daemon->proxiers[family]);
 		config_settings_done(&daemon->settings[family]);

@@ -15,6 +15,8 @@
 struct options {
 	/* source and identity */
 	const char *manifests;
+	const char *kubeconfig;
+	const char *master;
 	const char *hostname_override;
 	const char *bind_address;
 

@@ -6,11 +6,13 @@
 #include <stdio.h>
 
 #include "base/map.h"
+#include "sources/field_guess.h"
 #include "sources/k8s.pb-c.h"
 #include "sources/printable.h"
 #include "sources/rfc3339.h"
 
 #define FIELDS_MAX 64 /* of one message: a bit each */
+#define KEY_MAX    64 /* bytes of a field's name, with its NUL */
 
 /* Where we are: "spec", "ports[2]", "nodePort", from the inside out. */
 struct path {
@@ -284,24 +286,70 @@ static int read_field(const struct reading *reading, const struct path *path,
 	return r;
 }
 
+struct unknown {
+	struct unknown *next;
+	const struct yaml_node *key;
+};
+
 struct target {
 	const ProtobufCMessageDescriptor *type;
 	char *message;
 	uint64_t seen; /* fields given, a bit each */
+	struct unknown *unknown, **unknown_end;
 };
+
+/* protobuf's names have no dash: an underscore of the schema stands for it, and for nothing else.
+ */
+static const ProtobufCFieldDescriptor *find_field(const ProtobufCMessageDescriptor *type,
+						  const struct yaml_node *key)
+{
+	char name[KEY_MAX];
+
+	if (key->n >= sizeof(name) || strlen(key->text) != key->n || strchr(key->text, '_'))
+		return NULL;
+	for (size_t i = 0; i <= key->n; i++)
+		name[i] = key->text[i] == '-' ? '_' : key->text[i];
+	return protobuf_c_message_descriptor_get_field_by_name(type, name);
+}
+
+static void add_unknown(const struct reading *reading, const struct yaml_node *key,
+			struct target *target)
+{
+	struct unknown *unknown;
+
+	if (!reading->source->unknown || streq(key->text, "<<"))
+		return;
+	unknown = arena_alloc(reading->arena, sizeof(*unknown));
+	unknown->key = key;
+	*target->unknown_end = unknown;
+	target->unknown_end = &unknown->next;
+}
+
+/* When all of the message is read: a field that is given was not meant by another key. */
+static void tell_unknown(const struct reading *reading, const struct target *target)
+{
+	const struct yaml_source *source = reading->source;
+
+	for (const struct unknown *unknown = target->unknown; unknown; unknown = unknown->next) {
+		const char *meant = field_guess(target->type, unknown->key->text, target->seen);
+
+		if (meant)
+			source->unknown(source->arg, unknown->key, meant);
+	}
+}
 
 static int read_pair(const struct reading *reading, const struct path *path,
 		     const struct yaml_node *key, const struct yaml_node *value, bool merged,
 		     struct target *target)
 {
-	const ProtobufCFieldDescriptor *field =
-		protobuf_c_message_descriptor_get_field_by_name(target->type, key->text);
-	struct path inner = {.outer = path};
+	const ProtobufCFieldDescriptor *field = find_field(target->type, key);
+	struct path inner = {.outer = path, .name = key->text};
 	uint64_t bit;
 
-	if (!field || strlen(key->text) != key->n)
+	if (!field) {
+		add_unknown(reading, key, target);
 		return 0;
-	inner.name = field->name;
+	}
 	bit = UINT64_C(1) << (field - target->type->fields);
 	if (target->seen & bit)
 		return merged ? 0 : fail(reading, &inner, key, "given twice");
@@ -337,7 +385,7 @@ static int read_message(const struct reading *reading, const struct path *path,
 			const struct yaml_node *node, const ProtobufCMessageDescriptor *type,
 			ProtobufCMessage **ret)
 {
-	struct target target = {.type = type};
+	struct target target = {.type = type, .unknown_end = &target.unknown};
 	int r;
 
 	assert(type->n_fields <= FIELDS_MAX);
@@ -346,6 +394,7 @@ static int read_message(const struct reading *reading, const struct path *path,
 	r = read_fields(reading, path, node, false, &target);
 	if (r < 0)
 		return r;
+	tell_unknown(reading, &target);
 	*ret = (ProtobufCMessage *)target.message;
 	return 0;
 }

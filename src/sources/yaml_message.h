@@ -7,7 +7,8 @@
  *
  *   - Types are checked as an API server would: a number in a string field is an error, and so is
  * "80" (quoted) where a number belongs. null means absent.
- *   - Fields that the schema does not have are ignored: it holds only what is used.
+ *   - Fields that the schema does not have are ignored: it holds only what is used. One that looks
+ *     like a mistake (see field_guess.h) is told.
  *   - A field given twice is an error; "<<" merges what is not given.
  *   - k8s.Time is RFC 3339 text; repeated k8s.MapEntry is a mapping of strings.
  *
@@ -22,6 +23,9 @@
 struct yaml_source {
 	const char *file;
 	const char *object; /* "Service default/web"; may be NULL */
+	/* A key that is no field, and the field that may have been meant. May be NULL. */
+	void (*unknown)(void *arg, const struct yaml_node *key, const char *meant);
+	void *arg;
 };
 
 /* The message and all it holds lie in the arena; its strings may be those of the node's. */

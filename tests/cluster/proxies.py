@@ -6,17 +6,15 @@ name each time, and its two EndpointSlices. The chain of its endpoint in a famil
 Service and the slice, and since a watch keeps its order, all Services and slices that were written before. Only the
 Node comes on a watch of its own, so a difference is final only when it lasts.
 
-PORTOLAN_CLUSTER_SOURCE says where Portolan's objects come from: `api` (the API server itself, as kube-proxy's) or
-`manifests` (a folder that mirrors the API server). Without it: `api`, if Portolan has the flags for it.
+PORTOLAN_CLUSTER_SOURCE=manifests gives Portolan its objects through a folder that mirrors the API server, instead of the
+API server itself.
 """
 import base64
-import functools
 import hashlib
 import json
 import os
 import shutil
 import signal
-import subprocess
 import time
 
 import rules
@@ -25,6 +23,7 @@ from api import Refusal, key_of
 from lab.daemon import program
 from stage import Process
 
+SOURCE = os.environ.get('PORTOLAN_CLUSTER_SOURCE', 'api')
 TOOLS = {4: 'iptables', 6: 'ip6tables'}
 FAMILIES = tuple(TOOLS)
 PATIENCE = 30
@@ -36,15 +35,6 @@ MARKER_PORT = 9
 FLAGS = (f'--hostname-override={stages.NODE}', '--iptables-min-sync-period=0s', '--v=2')
 #: The size of the connection table belongs to the whole machine.
 KUBE_PROXY_FLAGS = ('--conntrack-max-per-core=0', '--conntrack-min=0')
-
-
-@functools.cache
-def source():
-    given = os.environ.get('PORTOLAN_CLUSTER_SOURCE')
-    if given:
-        return given
-    text = subprocess.run([program(), 'run', '--help'], capture_output=True, text=True, check=True).stdout
-    return 'api' if '--kubeconfig' in text else 'manifests'
 
 
 def chain_name(prefix, text):
@@ -166,7 +156,7 @@ class Pair:
         kubeconfig = stage.kubeconfig()
         flags = [*FLAGS, *flags]
         kube_proxy = [stage.program('kube-proxy'), '--kubeconfig', kubeconfig, *KUBE_PROXY_FLAGS, *flags]
-        if source() == 'manifests':
+        if SOURCE == 'manifests':
             self.mirror = Mirror(self.api, stage.path(f'manifests-{stage.nodes}'))
             portolan = [program(), 'run', '--manifests', self.mirror.folder, *flags]
         else:

@@ -9,7 +9,7 @@ JOBS   ?= $(shell nproc)
 MESON  := /usr/bin/python3 /usr/bin/meson
 C_FILES = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h')
 
-.PHONY: all demo demo-shell test bench install clean format lint fuzz sanitize
+.PHONY: all demo demo-shell test bench install clean format lint fuzz sanitize soak
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) -j $(JOBS) portolan
@@ -29,6 +29,7 @@ demo-shell: deps-demo all
 
 # Builds everything, runs every suite and ends with "N passed, N failed, N skipped".
 test: deps-test $(BUILD)/build.ninja
+	@tests/cluster/binaries >/dev/null || [ $$? -eq 77 ]
 	@scripts/test $(BUILD)
 
 # Measurements want a quiet machine and an optimised build of their own.
@@ -53,6 +54,11 @@ lint: deps-lint
 # Each fuzz target for FUZZ_SECONDS seconds.
 fuzz: deps-lint
 	@scripts/fuzz build-fuzz
+
+# Random clusters under kube-proxy and Portolan, compared after each change, for so many minutes.
+MINUTES ?= 30
+soak: deps-test all
+	@PORTOLAN=$(abspath $(BUILD))/portolan /usr/bin/python3 -B tests/cluster/soak.py --minutes $(MINUTES)
 
 # The whole suite with the sanitizers built in.
 sanitize: deps-test

@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random clusters that change: Portolan and kube-proxy must agree after each step.
+
+PORTOLAN_SEED=N runs another seed; `make soak` runs many, for as long as one likes.
+"""
+import os
+
+import sequences
+
+SEED = int(os.environ.get('PORTOLAN_SEED', '1'))
+
+
+def test_a_cluster_that_changes(stage):
+    assert sequences.run(stage, SEED, services=210, steps=100) == 100

@@ -5,8 +5,12 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "cli/kubeproxy_config.h"
+
 void config_done(struct config *config)
 {
+	kubeproxy_config_free(config->effective);
+	problems_done(&config->warnings);
 	free(config->node_name);
 	free(config->node_port_cidrs);
 	free(config->cluster_cidrs);

@@ -9,9 +9,11 @@
  * "80" (quoted) where a number belongs. null means absent.
  *   - Fields that the schema does not have are ignored: it holds only what is used.
  *   - A field given twice is an error; "<<" merges what is not given.
- *   - k8s.Time is RFC 3339 text; repeated k8s.MapEntry is a mapping of strings.
+ *   - k8s.Time is RFC 3339 text; repeated messages of a `key` and a `value` are a mapping.
+ *   - With `warn`, a field that the schema does not have, or that is given twice (the last one
+ * counts), is reported and no error.
  *
- * Errors read FILE:LINE:COLUMN: OBJECT: FIELD: what is wrong.
+ * Errors and warnings read FILE:LINE:COLUMN: OBJECT: FIELD: what is wrong.
  */
 
 #include <protobuf-c/protobuf-c.h>
@@ -22,6 +24,8 @@
 struct yaml_source {
 	const char *file;
 	const char *object; /* "Service default/web"; may be NULL */
+	void (*warn)(void *arg, const char *text); /* may be NULL */
+	void *arg;
 };
 
 /* The message and all it holds lie in the arena; its strings may be those of the node's. */

@@ -3,12 +3,15 @@
 
 import os
 import shutil
+import signal
 import subprocess
+import termios
 
 from lab.daemon import FOLDER, SOURCE, program
 from lab.topology import HERE
 
 BIN = "/run/lab/bin"
+LOG = "/run/lab/portolan.log"
 
 GET = """#!/bin/sh
 # get ADDRESS[:PORT] [COUNT]: who answers?
@@ -20,7 +23,8 @@ exec ip netns exec {name} "$@"
 """
 
 HELP = """
-You are root of the node. The rules are in force and Portolan follows {folder}.
+You are root of the node. The rules are in force, and Portolan follows the files in $MANIFESTS
+({folder}).
 
   get 10.96.10.10 100                   who answers the ClusterIP, out of a hundred requests
   pod-a get 10.96.10.10                 the same from a pod (pod-a, pod-b, pod-c)
@@ -29,9 +33,9 @@ You are root of the node. The rules are in force and Portolan follows {folder}.
   get [fd00:10:96::10:10]:80            IPv6
 
   iptables-save -t nat | grep web       the rules
-  vi {folder}/pods.yaml   take a line away and ask again
-  tail -f /run/lab/portolan.log         what Portolan says about it
-  portolan render --manifests {folder} --node-name node1
+  vi $MANIFESTS/pods.yaml               take a line away and ask again
+  tail -f {log}         what Portolan says about it
+  portolan render --manifests $MANIFESTS --node-name node1
 
 `exit` ends the shell, and with it everything here.
 """
@@ -54,19 +58,37 @@ def namespace_flags(pid):
     return flags
 
 
+class Terminal:
+    """Gives the terminal back as it was, also when the shell on it was killed."""
+
+    def __enter__(self):
+        try:
+            self.modes = termios.tcgetattr(0)
+        except termios.error:
+            self.modes = None
+        signal.signal(signal.SIGINT, lambda _number, _frame: None)  # Ctrl-C is for the shell's commands
+
+    def __exit__(self, *_exc):
+        if self.modes is None:
+            return
+        signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # the shell's process group may still hold the terminal
+        os.tcsetpgrp(0, os.getpgrp())
+        termios.tcsetattr(0, termios.TCSADRAIN, self.modes)
+
+
 def run(screen, stage):
     """Until the shell ends. The signals that end the demo end the lab, and the shell with it."""
     prepare(stage)
-    screen.line(HELP.format(folder=FOLDER))
+    screen.line(HELP.format(folder=FOLDER, log=LOG))
     path = os.pathsep.join([BIN, os.environ.get("PATH", ""), "/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/bin", "/bin"])
     words = [shutil.which("bash"), "--norc", "--noprofile"] if shutil.which("bash") else ["/bin/sh"]
-    child = subprocess.Popen(
-        [shutil.which("nsenter", path=path), "--target", str(stage.lab.pid), *namespace_flags(stage.lab.pid), "--", *words],
-        env={**os.environ, "PATH": path, "PS1": "node1 # ", "MANIFESTS": FOLDER},
-    )
-    while True:
+    with Terminal():
+        child = subprocess.Popen(
+            [shutil.which("nsenter", path=path), "--target", str(stage.lab.pid), *namespace_flags(stage.lab.pid), "--", *words],
+            env={**os.environ, "PATH": path, "PS1": "node1 # ", "MANIFESTS": FOLDER},
+        )
         try:
             child.wait()
-            return
-        except KeyboardInterrupt:
-            continue
+        finally:
+            stage.lab.close()
+            child.wait()

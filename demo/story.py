@@ -19,12 +19,13 @@ BALANCER_IP = "198.51.100.7"
 REQUESTS = 300
 
 PICTURE = """
-      client                          node1                       Services
-    192.0.2.100 ────── eth0 192.0.2.11         │                  ClusterIP     10.96.10.10:80
-                                 │ cni0 10.244.1.1                NodePort      192.0.2.11:30080
-                        ┌────────┼────────┐                       LoadBalancer  198.51.100.7:80
-                      pod-a    pod-b    pod-c                     none of these is an address of any machine
-                       .11      .12      .13                      but the node's own: they exist as rules only
+      client                     node1                     Services
+    192.0.2.100 ──────── eth0 192.0.2.11                     web           10.96.10.10:80 and IPv6
+                              cni0 10.244.1.1                web-nodeport  192.0.2.11:30080
+                       ┌──────────┼──────────┐               web-lb        198.51.100.7:80
+                     pod-a      pod-b      pod-c
+                      .11        .12        .13            No machine has the addresses of web and web-lb:
+                                                           they exist in rules only.
 """
 
 
@@ -66,16 +67,7 @@ class Demo:
         self.daemon = Daemon(self.lab, marker=False, **daemon)
         for name in FILES:
             self.daemon.write(name, example(name))
-        self.daemon.start(wait=False)
-        self.wait_synced(0)
-
-    def wait_synced(self, since):
-        """Until both families are done with what was written when the log had `since` lines."""
-        log = self.daemon.log
-        log.wait(
-            lambda: {match[1] for line in log.lines[since:] if (match := SYNCED.search(line))} == {"4", "6"},
-            "both families had synced",
-        )
+        self.daemon.start()
 
     def play(self):
         self.show_lab()
@@ -133,9 +125,11 @@ class Demo:
         self.screen.title("The chains: the very ones that kube-proxy makes")
         rules = [line for line in save(self.lab, 4, "nat").splitlines() if line.startswith("-A")]
         service = f"KUBE-SVC-{chain_hash('default/web:httptcp')}"
-        endpoints = {pod: f"KUBE-SEP-{chain_hash(f'default/web:httptcp{self.pods[pod].address[4]}:8080')}" for pod in self.pods}
+        endpoints = {
+            pod.name: f"KUBE-SEP-{chain_hash(f'default/web:httptcp{pod.address[4]}:8080')}" for pod in self.pods.values()
+        }
         self.screen.command("iptables-save -t nat")
-        shown = [line for line in rules if line.startswith("-A KUBE-SERVICES") and ("default/web:" in line or "nodeports" in line)]
+        shown = [line for line in rules if line.startswith("-A KUBE-SERVICES") and re.search("default/web:|nodeports", line)]
         shown += [line for line in rules if line.startswith(f"-A {service} ")]
         shown += [line for line in rules if line.startswith(f"-A {endpoints['pod-a']} ")]
         shown += [line for line in rules if line.startswith("-A KUBE-NODEPORTS") and str(NODE_PORT) in line]
@@ -152,7 +146,7 @@ class Demo:
         since = len(self.daemon.log.lines)
         begin = time.monotonic()
         self.daemon.write("pods.yaml", text)
-        self.wait_synced(since)
+        self.daemon.wait_synced(since)
         return time.monotonic() - begin
 
     def show_leaving(self):

@@ -1,14 +1,17 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Counts test cases after `meson test`: count.py BUILD.
+"""Counts test cases after `meson test`: count.py BUILD [SUITE...].
 
-Meson's own JUnit file knows every TAP point of the unit tests, but only one result for a pytest file; those
-leave a JUnit file each under BUILD/junit, which is counted instead. A program that dies before it
-reports a single case counts as one failure. The last line is `N passed, N failed, N skipped`.
+Meson's log names every program that ran and how it ended; its JUnit file knows the TAP points of unit tests; pytest files
+leave a JUnit file each under BUILD/junit. A program that ended badly although none of its cases failed counts as one
+failure, and so does each SUITE of which nothing ran. The last line is `N passed, N failed, N skipped`.
 """
+import json
 import pathlib
 import sys
 import xml.etree.ElementTree as xml
+
+GOOD, SKIPPED = ('OK', 'EXPECTEDFAIL'), 'SKIP'
 
 
 def outcome(case):
@@ -17,46 +20,58 @@ def outcome(case):
     return 'skipped' if case.find('skipped') is not None else 'passed'
 
 
-def cases_of(path):
-    """(name, outcome) of every case in a JUnit file."""
-    for case in xml.parse(path).getroot().iter('testcase'):
-        yield f"{case.get('classname')}::{case.get('name')}", outcome(case)
+def cases_in(element):
+    return [(case.get('name'), outcome(case)) for case in element.iter('testcase')]
 
 
-def pytest_cases(folder):
-    found = {}
-    for path in sorted(folder.glob('*.xml')):
-        suite, name = path.stem.split('-', 1)
-        found[(suite, name)] = list(cases_of(path))
-    return found
+def tap_cases(build):
+    """{'unit / addr': cases} from Meson's JUnit file."""
+    root = xml.parse(build / 'meson-logs' / 'testlog.junit.xml').getroot()
+    return {suite.get('name').split(':', 1)[1]: cases_in(suite) for suite in root.iter('testsuite')
+            if ':' in suite.get('name')}
 
 
-def count(build):
-    from_pytest = pytest_cases(build / 'junit')
+def pytest_cases(build):
+    """{'golden / cases': cases} from pytest's own."""
+    return {path.stem.replace('-', ' / ', 1): cases_in(xml.parse(path).getroot())
+            for path in (build / 'junit').glob('*.xml')}
+
+
+def programs(build):
+    """('unit / addr', result) for everything that ran."""
+    for line in (build / 'meson-logs' / 'testlog.json').read_text().splitlines():
+        entry = json.loads(line)
+        yield entry['name'].split(':', 1)[-1], entry['result']
+
+
+def results(build, suites):
+    cases = tap_cases(build) | pytest_cases(build)
+    ran = set()
+    for name, result in programs(build):
+        ran.add(name.split(' / ')[0])
+        found = cases.get(name, [])
+        for case, how in found:
+            yield f'{name}: {case}', how
+        if result == SKIPPED and not found:
+            yield name, 'skipped'
+        elif result not in (*GOOD, SKIPPED) and all(how != 'failed' for _, how in found):
+            yield f'{name}: ended with {result}', 'failed'
+        elif result in GOOD and not found:
+            yield name, 'passed'
+    for suite in suites:
+        if suite not in ran:
+            yield f'{suite}: nothing of it ran', 'failed'
+
+
+def main():
     total = {'passed': 0, 'failed': 0, 'skipped': 0}
-    troubles = []
-
-    def add(label, result):
-        total[result] += 1
-        if result != 'passed':
-            troubles.append(f'{result}: {label}')
-
-    for suite in xml.parse(build / 'meson-logs' / 'testlog.junit.xml').getroot().iter('testsuite'):
-        for case in suite.iter('testcase'):
-            # A suite of plain programs holds one case a program; a TAP program is a suite of its own.
-            key = (suite.get('name').split('.')[-1].split(':')[-1], case.get('name'))
-            cases = from_pytest.get(key)
-            if cases is None:
-                add(f"{suite.get('name')}::{case.get('name')}", outcome(case))
-            for name, result in cases or ():
-                add(name, result)
-            if cases and outcome(case) == 'failed' and all(r != 'failed' for _, r in cases):
-                add(f'{key[0]}::{key[1]} (the run itself)', 'failed')
-    for line in troubles:
-        print(line)
+    for name, how in results(pathlib.Path(sys.argv[1]), sys.argv[2:]):
+        total[how] += 1
+        if how != 'passed':
+            print(f'{how}: {name}')
     print(f"{total['passed']} passed, {total['failed']} failed, {total['skipped']} skipped")
     return 0 if total['failed'] == 0 and total['passed'] > 0 else 1
 
 
 if __name__ == '__main__':
-    sys.exit(count(pathlib.Path(sys.argv[1])))
+    sys.exit(main())

@@ -14,10 +14,10 @@ struct event_base;
 struct backend;
 
 struct backend_result {
-	int error;	   /* 0, or the negative errno of err */
-	bool full;	   /* a full sync, not a partial one */
-	size_t services;   /* services that had changed */
-	size_t rules;	   /* rules written */
+	int error;       /* 0, or the negative errno of err */
+	bool full;       /* a full sync, not a partial one */
+	size_t services; /* services that had changed */
+	size_t rules;    /* rules written */
 	int64_t duration_ns;
 	struct err err;
 };

@@ -24,4 +24,4 @@ char *arena_printf(struct arena *arena, const char *fmt, ...) attr_printf(2, 3)
 size_t arena_size(const struct arena *arena); /* bytes taken from the system */
 void arena_cleanup(struct arena **arena);
 
-#define cleanup_arena cleanup(arena_cleanup)
+#define cleanup_arena attr_cleanup(arena_cleanup)

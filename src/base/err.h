@@ -7,7 +7,7 @@
  * A fallible function returns int: a negative errno on failure, zero or a useful positive number
  * on success. It takes `struct err *err` last. err lives on the stack of whoever will report it,
  * is never NULL, and is touched only on failure. Each level adds, once, what only it knows: what
- *was attempted and on which object.
+ * was attempted and on which object.
  *
  *	r = restore_apply(tool, text, err);
  *	if (r < 0)

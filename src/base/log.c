@@ -92,8 +92,7 @@ static size_t decode(const unsigned char *s, uint32_t *ret)
 	return n;
 }
 
-/* What Go does not print as it is: controls, spaces but the plain one, format and private
- * characters. */
+/* What Go does not print as it is: controls, spaces but the plain one, format characters, ... */
 static bool printable(uint32_t c)
 {
 	static const uint32_t hidden[][2] = {

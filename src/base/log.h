@@ -3,8 +3,8 @@
 
 /*
  * Logs in klog's shape, as text
- *	I1115 20:42:24.123456    1234 manifests.c:77] "Reading manifests" dir="/etc/portolan"
- *files=3 or as JSON, one object a line. A line is a message and key-value pairs:
+ *	I1115 20:42:24.123456    1234 manifests.c:77] "Reading manifests" dir="/etc/x" files=3
+ * or as JSON, one object a line. A line is a message and key-value pairs:
  *
  *	log_info("Reading manifests", KV("dir", LOG_STR(dir)), KV("files", LOG_INT(n)));
  *

@@ -3,8 +3,7 @@
 
 #include <stdlib.h>
 
-/* Open addressing with linear probing; a removed entry keeps its place with key NULL and value
- * DEAD. */
+/* Open addressing, linear probing; a removed entry keeps its place with key NULL, value DEAD. */
 
 static char dead_mark;
 #define DEAD ((void *)&dead_mark)

@@ -5,8 +5,8 @@
  * A hash map from strings to pointers.
  *
  * A key is borrowed: it must live as long as its entry, so it is usually a member of the value.
- *map_set replaces key and value both. Order is not defined; removing the current entry while
- *walking is allowed, adding is not.
+ * map_set() replaces key and value both. Order is not defined; removing the current entry while
+ * walking is allowed, adding is not.
  *
  *	size_t at = 0;
  *	struct service *service;

@@ -5,8 +5,9 @@
 
 /*
  * Two times say everything: before not_before_ns nothing runs, whatever asks for it; due_ns is when
- * the runner would run by itself. Both are set anew at the end of each run, so a run of any kind
- * replaces whatever was scheduled before it, a retry included.
+ * the runner would run by itself. Both are set anew at the end of each run (after one apart from
+ * the schedule only due_ns), so a run of any kind replaces whatever was scheduled before it, a
+ * retry included.
  */
 
 /* A far future stays one: callers may pass "never" as an interval. */
@@ -46,12 +47,23 @@ int64_t runner_next(const struct runner *runner, int64_t now_ns)
 	return MAX(wanted, runner->not_before_ns);
 }
 
-void runner_started(struct runner *runner)
+static void started(struct runner *runner, bool apart)
 {
 	assert(!runner->running);
 
 	runner->running = true;
+	runner->apart = apart;
 	runner->requested = false; /* what is asked for from now on needs another run */
+}
+
+void runner_started(struct runner *runner)
+{
+	started(runner, false);
+}
+
+void runner_started_apart(struct runner *runner)
+{
+	started(runner, true);
 }
 
 void runner_finished(struct runner *runner, bool success, int64_t now_ns)
@@ -63,6 +75,7 @@ void runner_finished(struct runner *runner, bool success, int64_t now_ns)
 	if (!success)
 		interval = MIN(interval, runner->retry_interval_ns);
 	runner->running = false;
-	runner->not_before_ns = add_interval(now_ns, runner->min_interval_ns);
+	if (!runner->apart)
+		runner->not_before_ns = add_interval(now_ns, runner->min_interval_ns);
 	runner->due_ns = add_interval(now_ns, interval);
 }

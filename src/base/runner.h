@@ -22,6 +22,7 @@ struct runner {
 	int64_t max_interval_ns;
 	bool requested;
 	bool running;
+	bool apart;            /* what runs is no run of the schedule */
 	int64_t not_before_ns; /* end of the last run + min_interval */
 	int64_t due_ns;        /* the next run without a request */
 };
@@ -33,4 +34,9 @@ void runner_request(struct runner *runner);
 /* When the next run should start: now or earlier, later, or RUNNER_NEVER (as while one runs). */
 int64_t runner_next(const struct runner *runner, int64_t now_ns);
 void runner_started(struct runner *runner);
+/*
+ * The same for a run that somebody else decided on. It serves the requests made before it, but the
+ * next run keeps no distance from it.
+ */
+void runner_started_apart(struct runner *runner);
 void runner_finished(struct runner *runner, bool success, int64_t now_ns);

@@ -36,4 +36,4 @@ static inline void text_str(struct text *text, const char *s)
 	text_add(text, s, strlen(s));
 }
 
-#define cleanup_text cleanup(text_done)
+#define cleanup_text attr_cleanup(text_done)

@@ -22,9 +22,9 @@
 
 #define attr_printf(fmt, args) __attribute__((format(printf, fmt, args)))
 #define attr_unused            __attribute__((unused))
-#define cleanup(fn)            __attribute__((cleanup(fn)))
-#define cleanup_free           cleanup(util_free_pointer)
-#define cleanup_fd             cleanup(util_close_fd)
+#define attr_cleanup(fn)       __attribute__((cleanup(fn)))
+#define cleanup_free           attr_cleanup(util_free_pointer)
+#define cleanup_fd             attr_cleanup(util_close_fd)
 
 /* Gives up ownership: yields the pointer and leaves NULL behind. */
 #define take(p)                             \

@@ -12,8 +12,7 @@ static int clean_family(enum family family, struct err *err)
 
 	if (r <= 0)
 		return r;
-	r = (backend_iptables.cleanup)(family,
-				       err); /* in brackets: base/util.h has a macro of that name */
+	r = backend_iptables.cleanup(family, err);
 	return r < 0 ? r : 1;
 }
 

@@ -74,4 +74,4 @@ void config_settings_done(struct settings *settings);
 int config_check_families(const struct config *config, const struct node *node, bool dual_stack,
 			  struct problems *warnings, struct err *err);
 
-#define cleanup_config cleanup(config_done)
+#define cleanup_config attr_cleanup(config_done)

@@ -100,8 +100,10 @@ static int open_families(struct daemon *daemon, const bool usable[FAMILY_COUNT],
 		struct settings *settings = &daemon->settings[family];
 		int r;
 
-		if (!usable[family])
+		if (!usable[family]) {
+			model_ignore_family(daemon->model, family);
 			continue;
+		}
 		r = config_settings(daemon->config, daemon->node, family, settings, err);
 		if (r < 0)
 			return r;

@@ -71,4 +71,4 @@ void kubeproxy_config_configz(const struct kubeproxy_config *config, struct text
 /* Names of the fields that were changed from their defaults and do nothing in Portolan. */
 void kubeproxy_config_idle_fields(const struct kubeproxy_config *config, struct problems *names);
 
-#define cleanup_kubeproxy_config cleanup(kubeproxy_config_cleanup)
+#define cleanup_kubeproxy_config attr_cleanup(kubeproxy_config_cleanup)

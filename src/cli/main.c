@@ -5,11 +5,28 @@
  * says which command, and that does the rest: command.c has the table, cmd_*.c the commands.
  */
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/util.h"
 #include "cli/command.h"
+
+/*
+ * A standard file that whoever started us has closed would lend its number to the next file that is
+ * opened, a pipe to iptables-restore perhaps, and what is logged would go there.
+ */
+static void open_standard_files(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
+}
 
 static int no_such_command(const char *name)
 {
@@ -35,6 +52,7 @@ int main(int argc, char **argv)
 	const char *slash = strrchr(program, '/');
 	const struct command *command;
 
+	open_standard_files();
 	if (streq(slash ? slash + 1 : program, "kube-proxy"))
 		return commands[COMMAND_RUN].run(argc - 1, argv + 1);
 	if (argc < 2) {

@@ -58,4 +58,4 @@ void options_done(struct options *options);
  */
 int options_config(const struct options *options, struct config *ret, struct problems *problems);
 
-#define cleanup_options cleanup(options_done)
+#define cleanup_options attr_cleanup(options_done)

@@ -16,4 +16,4 @@ void problems_add(struct problems *problems, const char *fmt, ...) attr_printf(2
 void problems_print(const struct problems *problems, const char *who);
 void problems_done(struct problems *problems);
 
-#define cleanup_problems cleanup(problems_done)
+#define cleanup_problems attr_cleanup(problems_done)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The runner does the arithmetic, this file owns the timer. Two things do not wait for the runner:
- * the first sync, because nothing ran before it, and the repair of foreign damage (`at_once`). A
- * sync that ends never starts the next one from inside the backend's callback, but through the
- * timer, so that the stack stays flat however quickly syncs follow each other.
+ * The runner does the arithmetic, this file owns the timer. Two things do not wait for the runner,
+ * and the next sync does not wait for them (`at_once`): the first sync, so that the first change
+ * after it is not late, and the repair of foreign damage. A sync that ends never starts the next
+ * one from inside the backend's callback, but through the timer, so that the stack stays flat
+ * however quickly syncs follow each other.
  */
 
 #include "cli/proxier.h"
@@ -29,7 +30,7 @@ struct proxier {
 	struct runner runner;
 	struct event *timer;
 	bool started;
-	bool at_once;      /* the next sync waits for nothing */
+	bool at_once;      /* the next sync waits for nothing, and none waits for it */
 	bool good_once;    /* the first good sync is behind us */
 	char *failure;     /* what the last sync failed with; NULL: it did not */
 	size_t n_failures; /* how often in a row it was that */
@@ -65,8 +66,11 @@ void proxier_tick(struct proxier *proxier)
 	int64_t next = proxier_next_ns(proxier);
 
 	if (next != RUNNER_NEVER && next <= now_ns(proxier)) {
+		if (proxier->at_once)
+			runner_started_apart(&proxier->runner);
+		else
+			runner_started(&proxier->runner);
 		proxier->at_once = false;
-		runner_started(&proxier->runner);
 		proxier->ops->sync(proxier->backend, proxier->model);
 	}
 	arm_timer(proxier);
@@ -204,7 +208,7 @@ struct proxier *proxier_free(struct proxier *proxier)
 void proxier_start(struct proxier *proxier)
 {
 	proxier->started = true;
-	runner_request(&proxier->runner);
+	proxier->at_once = true;
 	proxier_tick(proxier);
 }
 

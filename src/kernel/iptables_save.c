@@ -33,6 +33,39 @@ static const char *next_word(const char **at, size_t *n)
 	return word;
 }
 
+/* False when it does not fit. */
+static bool copy_word(const char *word, size_t n, char *out, size_t size)
+{
+	if (n >= size)
+		return false;
+	memcpy(out, word, n);
+	out[n] = '\0';
+	return true;
+}
+
+/* The last word behind a -j or -g: those of a comment stand before. */
+bool iptables_save_jump(const char *line, struct iptables_jump *ret)
+{
+	struct iptables_jump jump = {0};
+	bool leads = false;
+	const char *word;
+	size_t n;
+
+	if (!has_prefix(line, "-A "))
+		return false;
+	line += strlen("-A ");
+	word = next_word(&line, &n);
+	if (!word || !copy_word(word, n, jump.chain, sizeof(jump.chain)))
+		return false;
+	while ((word = next_word(&line, &n))) {
+		if (leads && !copy_word(word, n, jump.target, sizeof(jump.target)))
+			return false;
+		leads = n == 2 && word[0] == '-' && (word[1] == 'j' || word[1] == 'g');
+	}
+	*ret = jump;
+	return jump.target[0] != '\0';
+}
+
 /* The next letter of a word in which "0x00004000" reads "0x4000"; NUL at its end. */
 static char next_letter(const char *word, size_t n, size_t *at)
 {

@@ -8,6 +8,14 @@
 /* The chain of a line ":NAME POLICY [0:0]": its length behind the colon, or 0 for any other line.
  */
 size_t iptables_save_chain(const char *line);
+/* The chain that a rule stands in, and the chain or target that it leads to by -j or -g. */
+struct iptables_jump {
+	char chain[64];
+	char target[64];
+};
+
+/* False when the line is no rule, leads nowhere, or has longer names. */
+bool iptables_save_jump(const char *line, struct iptables_jump *ret);
 /* Does a line of iptables-save hold this rule? Order and quotes do not count: as good as it gets
  * without -C. */
 bool iptables_save_rule(const char *line, const char *chain, const char *const *words);

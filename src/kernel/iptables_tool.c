@@ -22,8 +22,9 @@
  */
 
 #define WAIT_SECONDS    "5"
-#define COMMAND_TIMEOUT (5 * 60 * CLOCK_NS_PER_SECOND)
+#define COMMAND_TIMEOUT (300 * CLOCK_NS_PER_SECOND)
 #define VERSION_TIMEOUT (30 * CLOCK_NS_PER_SECOND)
+#define RESTORE_GRACE   (2 * CLOCK_NS_PER_SECOND)
 #define COMMAND_OUTPUT  ((size_t)64 * 1024 * 1024)
 #define SAVE_OUTPUT     ((size_t)256 * 1024 * 1024)
 #define RUNNING_LOG     4 /* --v from which command lines are logged */
@@ -81,8 +82,7 @@ struct iptables_tool {
 	struct event *next; /* time to look at the first job */
 };
 
-/* -- versions
- * ------------------------------------------------------------------------------------------ */
+/* -- versions */
 
 struct version_answer {
 	char *text; /* NULL: it failed */
@@ -136,8 +136,7 @@ static int find_features(struct iptables_tool *tool, struct err *err)
 	return 0;
 }
 
-/* -- jobs
- * ---------------------------------------------------------------------------------------------- */
+/* -- jobs */
 
 static void job_free(struct iptables_job *job)
 {
@@ -263,7 +262,7 @@ static int job_run(struct iptables_job *job, struct err *err)
 		.input = restore ? &job->input : NULL,
 		.output_max = job->program == PROGRAM_SAVE ? SAVE_OUTPUT : COMMAND_OUTPUT,
 		.timeout_ns = restore ? 0 : COMMAND_TIMEOUT, /* a large restore has its time */
-		.finish_alone = restore,
+		.grace_ns = restore ? RESTORE_GRACE : 0,
 		.line = job->line ? on_line : NULL,
 		.sent = restore ? on_sent : NULL,
 		.done = on_done,
@@ -423,8 +422,7 @@ void iptables_tool_cancel(struct iptables_tool *tool, struct iptables_job *job)
 		tool_wake(tool, 0);
 }
 
-/* -- the tool
- * ------------------------------------------------------------------------------------------- */
+/* -- the tool */
 
 static int set_up(struct iptables_tool *tool, struct err *err)
 {
@@ -474,7 +472,7 @@ struct iptables_tool *iptables_tool_close(struct iptables_tool *tool)
 	while (tool->first) {
 		struct iptables_job *job = tool->first;
 
-		unlink_job(job);
+		tool->first = job->next;
 		job_free(job);
 	}
 	if (tool->next)

@@ -5,7 +5,7 @@
  * The programs iptables, iptables-save and iptables-restore (or their ip6 twins) of one family.
  *
  * Commands of one tool run one after another, in the order in which they were asked for. Each ends
- *with its callback, from the loop:
+ * with its callback, from the loop:
  *
  *	command			1			0			negative
  *	IPTABLES_NEW_CHAIN	created			was there
@@ -14,7 +14,7 @@
  *	restore
  *
  * -EAGAIN stands for exit status 4: the lock was not to be had, or the kernel lacked a resource.
- *Any other failure is an error with the tool's own words.
+ * Any other failure is an error with the tool's own words.
  */
 
 #include "base/addr.h"
@@ -54,8 +54,7 @@ typedef void iptables_line_fn(void *arg, const char *line, size_t length);
  */
 int iptables_tool_open(struct event_base *loop, enum family family, struct iptables_tool **ret,
 		       struct err *err);
-/* Accepts NULL. Ends what is running but for a restore that has begun, which is left to finish. No
- * callbacks. */
+/* Accepts NULL. Ends what is running; a restore gets two seconds to finish. No callbacks. */
 struct iptables_tool *iptables_tool_close(struct iptables_tool *tool);
 const struct iptables_features *iptables_tool_features(const struct iptables_tool *tool);
 

@@ -14,24 +14,14 @@ _Static_assert(NFACCT_NAME_LENGTH + 1 == NFACCT_NAME_MAX, "the kernel counts the
 #define DUMP_ATTEMPTS 5                /* a dump that was disturbed is repeated */
 
 struct request {
-	struct mnl_socket *socket;
 	struct nlmsghdr *message;
 	char buffer[8192]; /* MNL_SOCKET_BUFFER_SIZE at most */
 };
 
-static int request_open(struct request *request, uint16_t command, uint16_t flags, struct err *err)
+static void request_begin(struct request *request, uint16_t command, uint16_t flags)
 {
 	struct nfgenmsg *head;
 
-	request->socket = mnl_socket_open2(NETLINK_NETFILTER, SOCK_CLOEXEC);
-	if (!request->socket)
-		return err_sys(err, -errno, "opening a netfilter socket");
-	if (mnl_socket_bind(request->socket, 0, MNL_SOCKET_AUTOPID) < 0) {
-		int r = -errno;
-
-		mnl_socket_close(request->socket);
-		return err_sys(err, r, "binding a netfilter socket");
-	}
 	request->message = mnl_nlmsg_put_header(request->buffer);
 	request->message->nlmsg_type = (uint16_t)(NFNL_SUBSYS_ACCT << 8 | command);
 	request->message->nlmsg_flags = NLM_F_REQUEST | flags;
@@ -39,26 +29,41 @@ static int request_open(struct request *request, uint16_t command, uint16_t flag
 	head = mnl_nlmsg_put_extra_header(request->message, sizeof(*head));
 	head->nfgen_family = AF_UNSPEC;
 	head->version = NFNETLINK_V0;
+}
+
+/* Hands each answer to the callback, until the last one. */
+static int read_answers(const struct mnl_socket *socket, uint32_t seq, mnl_cb_t callback, void *arg)
+{
+	char answer[8192];
+	ssize_t n;
+	int r;
+
+	do {
+		n = mnl_socket_recvfrom(socket, answer, sizeof(answer));
+		if (n < 0)
+			return -errno;
+		r = mnl_cb_run(answer, (size_t)n, seq, mnl_socket_get_portid(socket), callback,
+			       arg);
+		if (r < 0)
+			return -errno;
+	} while (r > MNL_CB_STOP);
 	return 0;
 }
 
-/* Sends, hands each answer to the callback, closes. 0 or a negative errno of the kernel. */
-static int request_run(struct request *request, mnl_cb_t callback, void *arg)
+/* 0, or the negative errno of the socket or of the kernel's answer. */
+static int request_run(const struct request *request, mnl_cb_t callback, void *arg)
 {
-	char answer[8192];
-	unsigned int port = mnl_socket_get_portid(request->socket);
-	uint32_t seq = request->message->nlmsg_seq;
-	ssize_t n =
-		mnl_socket_sendto(request->socket, request->message, request->message->nlmsg_len);
-	int r = n < 0 ? -errno : MNL_CB_OK;
+	struct mnl_socket *socket = mnl_socket_open2(NETLINK_NETFILTER, SOCK_CLOEXEC);
+	int r = 0;
 
-	while (r > MNL_CB_STOP) {
-		n = mnl_socket_recvfrom(request->socket, answer, sizeof(answer));
-		r = n < 0 ? -1 : mnl_cb_run(answer, (size_t)n, seq, port, callback, arg);
-		if (r < 0)
-			r = -errno;
-	}
-	mnl_socket_close(request->socket);
+	if (!socket)
+		return -errno;
+	if (mnl_socket_bind(socket, 0, MNL_SOCKET_AUTOPID) < 0 ||
+	    mnl_socket_sendto(socket, request->message, request->message->nlmsg_len) < 0)
+		r = -errno;
+	if (r == 0)
+		r = read_answers(socket, request->message->nlmsg_seq, callback, arg);
+	mnl_socket_close(socket);
 	return r;
 }
 
@@ -79,10 +84,9 @@ int nfacct_add(const char *name, struct err *err)
 	struct request request;
 	int r = check_name(name, err);
 
-	if (r >= 0)
-		r = request_open(&request, NFNL_MSG_ACCT_NEW, NLM_F_CREATE | NLM_F_ACK, err);
 	if (r < 0)
 		return r;
+	request_begin(&request, NFNL_MSG_ACCT_NEW, NLM_F_CREATE | NLM_F_ACK);
 	mnl_attr_put_strz(request.message, NFACCT_NAME, name);
 	r = request_run(&request, NULL, NULL);
 	if (r == -EBUSY)
@@ -120,10 +124,9 @@ int nfacct_get(const char *name, struct nfacct_counter *ret, struct err *err)
 	struct request request;
 	int r = check_name(name, err);
 
-	if (r >= 0)
-		r = request_open(&request, NFNL_MSG_ACCT_GET, NLM_F_ACK, err);
 	if (r < 0)
 		return r;
+	request_begin(&request, NFNL_MSG_ACCT_GET, NLM_F_ACK);
 	mnl_attr_put_strz(request.message, NFACCT_NAME, name);
 	r = request_run(&request, take_answer, &answers);
 	counters = answers.counters;
@@ -164,10 +167,9 @@ int nfacct_supported(void)
 static int list_once(struct answers *answers, struct err *err)
 {
 	struct request request;
-	int r = request_open(&request, NFNL_MSG_ACCT_GET, NLM_F_DUMP, err);
+	int r;
 
-	if (r < 0)
-		return r;
+	request_begin(&request, NFNL_MSG_ACCT_GET, NLM_F_DUMP);
 	r = request_run(&request, take_answer, answers);
 	if (r < 0)
 		return err_sys(err, r, "listing the nfacct counters");

@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/pidfd.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -21,11 +23,13 @@
  * pidfd decides when it is over: once it is readable the program has written everything that it
  * ever will, so both outputs are read until they would block, and the end is reported.
  *
- * posix_spawn() shares the address space with the child until exec, so that the start costs the
- * same whatever the size of the daemon; and it reports a failing exec like any other error.
+ * The child shares our memory until its exec, while we are stopped, so that the start costs the
+ * same whatever the size of the daemon. posix_spawn() does that too, but cannot let the child die
+ * with its parent.
  */
 
-#define PIPE_SIZE (1024 * 1024) /* the ceiling for unprivileged users; fewer turns of the loop */
+#define CHILD_STACK (64UL * 1024)
+#define PIPE_SIZE   (1024 * 1024) /* the ceiling for unprivileged users; fewer turns of the loop */
 
 extern char **environ;
 
@@ -79,8 +83,7 @@ static void fd_drop(int *fd)
 	*fd = -1;
 }
 
-/* -- the end
- * ------------------------------------------------------------------------------------------- */
+/* -- the end */
 
 static void process_free(struct process *process)
 {
@@ -122,9 +125,7 @@ static void wait_for(struct process *process, struct process_result *result)
 	}
 }
 
-/* -- output
- * -------------------------------------------------------------------------------------------------
- */
+/* -- output */
 
 static void line_end(struct process *process)
 {
@@ -228,9 +229,7 @@ static void on_timeout(evutil_socket_t fd attr_unused, short what attr_unused, v
 	process_kill(arg, -ETIMEDOUT);
 }
 
-/* -- input
- * ------------------------------------------------------------------------------------------------
- */
+/* -- input */
 
 static void input_end(struct process *process)
 {
@@ -261,8 +260,7 @@ static void on_in(evutil_socket_t fd attr_unused, short what attr_unused, void *
 	input_end(process);
 }
 
-/* -- the start
- * --------------------------------------------------------------------------------------------- */
+/* -- the start */
 
 int process_find(const char *name, char **ret_path, struct err *err)
 {
@@ -309,29 +307,63 @@ static char **make_environment(void)
 	return result;
 }
 
-static int spawn(const struct process_spec *spec, const int fds[3], pid_t *ret)
+/* What the child needs between its start and exec; it shares our memory and we are stopped
+ * meanwhile. */
+struct child {
+	const struct process_spec *spec;
+	char **environment;
+	const int *fds;
+	pid_t parent;
+	int error; /* why there was no exec */
+};
+
+static void child_signals(void)
+{
+	const struct sigaction normal = {.sa_handler = SIG_DFL};
+	sigset_t none;
+
+	for (int number = 1; number < NSIG; number++)
+		sigaction(number, &normal, NULL); /* refused for those that cannot be changed */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static int child_run(void *arg)
+{
+	struct child *child = arg;
+
+	child_signals();
+	if (getppid() != child->parent)
+		_exit(127); /* the daemon was killed just now */
+	for (int i = 0; i < 3; i++)
+		if (dup2(child->fds[i], i) < 0)
+			goto failed;
+	close_range(3, ~0U, 0); /* those that the daemon inherited */
+	execve(child->spec->path, (char *const *)child->spec->argv, child->environment);
+failed:
+	child->error = -errno;
+	_exit(127);
+}
+
+static int spawn(struct process *process, const int fds[3])
 {
 	cleanup_free char **environment = make_environment();
-	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attributes;
-	sigset_t none, all;
+	cleanup_free char *stack = xmalloc(CHILD_STACK);
+	struct child child = {&process->spec, environment, fds, getpid(), 0};
+	sigset_t all, before;
 	int r;
 
-	sigemptyset(&none);
 	sigfillset(&all);
-	posix_spawn_file_actions_init(&actions);
-	posix_spawnattr_init(&attributes);
-	for (int i = 0; i < 3; i++)
-		posix_spawn_file_actions_adddup2(&actions, fds[i], i);
-	posix_spawn_file_actions_addclosefrom_np(&actions, 3); /* those that the daemon inherited */
-	posix_spawnattr_setsigmask(&attributes, &none);
-	posix_spawnattr_setsigdefault(&attributes, &all);
-	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-	r = posix_spawn(ret, spec->path, &actions, &attributes, (char *const *)spec->argv,
-			environment);
-	posix_spawn_file_actions_destroy(&actions);
-	posix_spawnattr_destroy(&attributes);
-	return -r;
+	sigprocmask(SIG_SETMASK, &all, &before); /* no handler of ours runs in the child */
+	process->pid =
+		clone(child_run, stack + CHILD_STACK,
+		      CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, &child, &process->pidfd);
+	r = process->pid < 0 ? -errno : child.error;
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	if (r < 0 && process->pid > 0)
+		waitpid(process->pid, NULL, 0);
+	return r;
 }
 
 /* A pipe of which our end (0: we read, 1: we write) does not block. */
@@ -370,15 +402,7 @@ static int start_child(struct process *process)
 	if (r >= 0)
 		r = make_pipe(0, &process->errors, &errors);
 	if (r >= 0)
-		r = spawn(&process->spec, (int[]){in, out, errors}, &process->pid);
-	if (r < 0)
-		return r;
-	process->pidfd = pidfd_open(process->pid, 0);
-	if (process->pidfd >= 0)
-		return 0;
-	r = -errno;
-	kill(process->pid, SIGKILL); /* out of descriptors: nobody would see its end */
-	waitpid(process->pid, NULL, 0);
+		r = spawn(process, (int[]){in, out, errors});
 	return r;
 }
 
@@ -439,15 +463,17 @@ void process_cancel(struct process *process)
 {
 	if (!process)
 		return;
-	if (!process->spec.finish_alone) {
-		process_kill(process, -ECANCELED);
-		waitpid(process->pid, NULL, 0); /* killed: at once */
+	if (process->in < 0 && process->spec.grace_ns > 0) {
+		struct pollfd end = {.fd = process->pidfd, .events = POLLIN};
+
+		poll(&end, 1, (int)(process->spec.grace_ns / CLOCK_NS_PER_MS));
 	}
+	process_kill(process, -ECANCELED);
+	waitpid(process->pid, NULL, 0); /* at once */
 	process_free(process);
 }
 
-/* -- waiting for it
- * ------------------------------------------------------------------------------------ */
+/* -- waiting for it */
 
 struct blocking {
 	const struct process_spec *spec;
@@ -497,8 +523,7 @@ int process_run(const struct process_spec *spec, struct err *err)
 	return r;
 }
 
-/* -- saying how it ended
- * ------------------------------------------------------------------------------- */
+/* -- saying how it ended */
 
 /* Many lines as one: "a; b; c", or "a: b" where a line ends in a colon. */
 static void one_line(const char *s, char *out, size_t size)

@@ -8,10 +8,11 @@
  * mask, and no file descriptor but the three standard ones. Its end is noticed through a pidfd.
  * What it wrote until then is delivered; output of a grandchild that outlives it is not waited for.
  *
- * A program that is running when the daemon ends is not killed with it: one that reads a
- * transaction from its input sees an early end of file and commits nothing of the table that it was
- * reading, and one that has read everything finishes its work. Either leaves whole tables behind,
- * and the first sync of the next daemon is a full one.
+ * A program that is running when the daemon is killed dies with it, a restore too. The kernel takes
+ * a table as a whole or not at all, so nothing is left half written; but a restore that outlived
+ * its daemon could write its old state over the new one that the next daemon has begun with. That
+ * first sync is a full one and makes good what was lost. A daemon that ends in good order gives
+ * such a program a moment to finish (grace_ns).
  *
  * From the first start on SIGPIPE is ignored in the calling process (not in the children).
  */
@@ -22,9 +23,9 @@
 struct event_base;
 struct process;
 
-#define PROCESS_ERRORS_MAX (64 * 1024) /* of stderr; what is above is dropped */
+#define PROCESS_ERRORS_MAX (64UL * 1024) /* of stderr; what is above is dropped */
 #define PROCESS_LINE_MAX \
-	(64 * 1024) /* of a line given to the line callback; the rest of it is dropped */
+	(64UL * 1024) /* of a line given to the line callback; the rest of it is dropped */
 
 struct process_result {
 	int error;     /* 0: it ended by itself; -ETIMEDOUT or -EFBIG (output_max): it was killed */
@@ -42,7 +43,7 @@ struct process_spec {
 	struct text *input; /* moved away, also when starting fails; NULL: /dev/null */
 	size_t output_max;  /* ceiling of stdout: a program that writes more is killed */
 	int64_t timeout_ns; /* 0: none */
-	bool finish_alone;  /* process_cancel() lets it finish instead of killing it */
+	int64_t grace_ns;   /* process_cancel() waits so long for one that has got all its input */
 
 	/* Optional: each line of stdout as it comes, NUL-terminated, without its newline. */
 	void (*line)(void *arg, const char *line, size_t length);

@@ -13,7 +13,7 @@
 #include "base/text.h"
 #include "kernel/process.h"
 
-#define RESTORE_TAIL_MAX (4 * 1024 * 1024)
+#define RESTORE_TAIL_MAX (4UL * 1024 * 1024)
 
 struct restore_tail {
 	struct text text;

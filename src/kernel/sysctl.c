@@ -69,7 +69,7 @@ int sysctl_write(const char *name, int64_t value, struct err *err)
 
 int sysctl_ensure(const char *name, int64_t value, struct err *err)
 {
-	int64_t now;
+	int64_t now = 0;
 	int r = sysctl_read(name, &now, err);
 
 	if (r < 0)

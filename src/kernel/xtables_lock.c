@@ -9,36 +9,41 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+/* Closes what could not be locked. */
+static int refused(int fd, int code, int held, const char *name, struct err *err)
+{
+	close(fd);
+	if (code == held)
+		return err_set(err, -EAGAIN, "the iptables lock %s is held by another program",
+			       name);
+	return err_sys(err, -code, "taking the iptables lock %s", name);
+}
+
 static int lock_file(const char *path, struct err *err)
 {
-	cleanup_fd int fd = open(path, O_RDONLY | O_CREAT | O_CLOEXEC, 0600);
-	int result = fd;
+	int fd = open(path, O_RDONLY | O_CREAT | O_CLOEXEC, 0600);
 
 	if (fd < 0)
 		return err_sys(err, -errno, "opening the iptables lock %s", path);
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-		return err_set(err, errno == EWOULDBLOCK ? -EAGAIN : -errno,
-			       "the iptables lock %s is held by another program", path);
-	fd = -1;
-	return result;
+		return refused(fd, errno, EWOULDBLOCK, path, err);
+	return fd;
 }
 
 static int lock_socket(const char *name, struct err *err)
 {
-	cleanup_fd int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	size_t n = MIN(strlen(name), sizeof(address.sun_path) - 1);
-	int result = fd;
+	cleanup_free char *shown = xasprintf("@%s", name);
 
 	if (fd < 0)
-		return err_sys(err, -errno, "opening the iptables lock @%s", name);
+		return err_sys(err, -errno, "opening the iptables lock %s", shown);
 	memcpy(address.sun_path + 1, name, n);
 	if (bind(fd, (const struct sockaddr *)&address,
 		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n)) < 0)
-		return err_set(err, errno == EADDRINUSE ? -EAGAIN : -errno,
-			       "the iptables lock @%s is held by another program", name);
-	fd = -1;
-	return result;
+		return refused(fd, errno, EADDRINUSE, shown, err);
+	return fd;
 }
 
 int xtables_lock_try(struct xtables_lock *lock, const char *file, const char *socket_name,

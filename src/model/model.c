@@ -50,6 +50,7 @@ struct tracker {
 	size_t n_pending, capacity;
 	size_t services, slices; /* changes of each kind, for model_pending_*() */
 	size_t endpoints;        /* for model_count_endpoints() */
+	bool ignored;            /* by model_ignore_family(): all else is empty */
 };
 
 struct model {
@@ -88,19 +89,24 @@ static void free_pending(struct pending *pending)
 	free(pending);
 }
 
+static void share_done(struct share *share)
+{
+	struct packed *packed, *next;
+
+	for (packed = share->slices; packed; packed = next) {
+		next = packed->next;
+		free(packed);
+	}
+	free_lists(share);
+	free_pending(share->pending);
+	*share = (struct share){0};
+}
+
 static void free_record(struct record *record)
 {
 	service_unref(record->service);
-	for (size_t i = 0; i < FAMILY_COUNT; i++) {
-		struct packed *packed, *next;
-
-		for (packed = record->share[i].slices; packed; packed = next) {
-			next = packed->next;
-			free(packed);
-		}
-		free_lists(&record->share[i]);
-		free_pending(record->share[i].pending);
-	}
+	for (size_t i = 0; i < FAMILY_COUNT; i++)
+		share_done(&record->share[i]);
 	free(record);
 }
 
@@ -155,6 +161,23 @@ static void drop_record_if_empty(struct model *model, struct record *record)
 	}
 	map_remove(&model->records, record->key);
 	free_record(record);
+}
+
+void model_ignore_family(struct model *model, enum family family)
+{
+	struct record *record;
+	size_t at = 0;
+
+	while ((record = map_next(&model->records, &at))) {
+		struct share *share = &record->share[family];
+
+		for (const struct packed *packed = share->slices; packed; packed = packed->next)
+			map_remove(&model->slices, packed_key(packed));
+		share_done(share);
+		drop_record_if_empty(model, record);
+	}
+	free(model->tracker[family].pending);
+	model->tracker[family] = (struct tracker){.ignored = true};
 }
 
 /* Entries of the lists that stand for a port of the Service. */
@@ -215,7 +238,7 @@ static void track_service(struct model *model, struct record *record, enum famil
 	const struct service *taken = noted ? pending->taken : record->service;
 	bool changed = !service_equal(taken, newest, family);
 
-	if (changed == noted)
+	if (changed == noted || model->tracker[family].ignored)
 		return;
 	pending = need_pending(model, record, family);
 	pending->service_changed = changed;
@@ -319,14 +342,13 @@ static bool same_owner(const struct packed *a, const struct packed *b)
 	return a->family == b->family && streq(packed_service_key(a), packed_service_key(b));
 }
 
-unsigned int model_set_slice(struct model *model, struct slice *slice)
+/* Takes over `packed`. */
+static unsigned int replace_slice(struct model *model, struct packed *packed,
+				  int64_t trigger_time_ns)
 {
-	struct packed *old = map_get(&model->slices, slice->key);
-	struct packed *packed = packed_new(slice);
-	int64_t trigger_time_ns = slice->trigger_time_ns;
-	unsigned int result = 1U << slice->family;
+	struct packed *old = map_get(&model->slices, packed_key(packed));
+	unsigned int result = 1U << packed->family;
 
-	slice_unref(slice);
 	if (old && packed_equal(old, packed)) {
 		free(packed);
 		return 0;
@@ -340,6 +362,18 @@ unsigned int model_set_slice(struct model *model, struct slice *slice)
 		unlink_packed(model, old);
 	add_packed(model, packed, trigger_time_ns); /* takes the place of old in the map */
 	free(old);
+	return result;
+}
+
+unsigned int model_set_slice(struct model *model, struct slice *slice)
+{
+	unsigned int result;
+
+	if (model->tracker[slice->family].ignored)
+		result = model_remove_slice(model, slice->key); /* it may have been the other's */
+	else
+		result = replace_slice(model, packed_new(slice), slice->trigger_time_ns);
+	slice_unref(slice);
 	return result;
 }
 

@@ -6,8 +6,9 @@
  *
  *	key, service key,
  *	number of ports (32 bits), for each: name, protocol (8), port (16)
- *	number of endpoints (32 bits), for each: what is given (8), flags (8), address (4 or 16
- *bytes), node, hints hints: number of zones (32), names, number of nodes (32), names
+ *	number of endpoints (32 bits), for each: what is given (8), flags (8), address (4 or 16 bytes),
+ *		node, hints
+ *	hints: number of zones (32), names, number of nodes (32), names
  */
 
 enum {

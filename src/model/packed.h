@@ -22,6 +22,5 @@ struct packed *packed_new(const struct slice *slice) __attribute__((returns_nonn
 bool packed_equal(const struct packed *a, const struct packed *b);
 const char *packed_key(const struct packed *packed);
 const char *packed_service_key(const struct packed *packed);
-/* The slice again: lives in `arena`, borrows its strings from `packed`, is not reference-counted.
- */
+/* The slice again: lives in `arena`, borrows strings from `packed`, is not reference-counted. */
 struct slice *packed_open(const struct packed *packed, struct arena *arena);

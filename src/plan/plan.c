@@ -198,7 +198,7 @@ struct service_plan *plan_service(const struct settings *settings, const struct 
 	struct arena *arena;
 	size_t n;
 
-	if (!service_in_family(service, settings->family) || service->n_ports == 0)
+	if (!service_in_family(service, settings->family))
 		return NULL;
 	candidates = collect(settings, model, service, &n);
 	arena = arena_new(guess_size(service, candidates, n));

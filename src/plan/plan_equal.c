@@ -14,8 +14,7 @@ static bool bytes_equal(const void *a, size_t n_a, const void *b, size_t n_b, si
 	return n_a == n_b && (n_a == 0 || memcmp(a, b, n_a * size) == 0);
 }
 
-/* Address and port make the rules; being local matters to a backend that lists hairpin addresses.
- */
+/* Address and port make the rules; a backend that lists hairpin addresses cares who is local. */
 static bool endpoint_equal(const struct endpoint *a, const struct endpoint *b)
 {
 	return addr_equal(&a->addr, &b->addr) && a->port == b->port &&

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "sources/k8s_name.h"
-#include "sources/yaml_tree.h"
+#include "sources/printable.h"
 
 const char *convert_skip_text(enum convert_skip skip)
 {
@@ -58,8 +58,8 @@ int convert_refuse(const char *field, const char *value, const char *why, struct
 {
 	char text[80];
 
-	return err_set(err, -EINVAL, "%s \"%s\" %s", field,
-		       yaml_printable(value, text, sizeof(text)), why);
+	return err_set(err, -EINVAL, "%s \"%s\" %s", field, printable(value, text, sizeof(text)),
+		       why);
 }
 
 int convert_check_names(const K8s__ObjectMeta *metadata, bool name_is_label, struct err *err)

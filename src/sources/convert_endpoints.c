@@ -121,7 +121,7 @@ int convert_endpoints(const K8s__Endpoints *message, struct slice ***ret, size_t
 		*ret_skip = CONVERT_SKIP_NOT_MIRRORED;
 		return 0;
 	}
-	slices = xcalloc(message->n_subsets * FAMILY_COUNT, sizeof(*slices));
+	slices = xcalloc(message->n_subsets * FAMILY_COUNT, sizeof(struct slice *));
 	for (size_t i = 0; i < message->n_subsets * FAMILY_COUNT && r == 0; i++)
 		r = add_slice(message, i / FAMILY_COUNT, i % FAMILY_COUNT, slices, &n, err);
 	if (r < 0) {

@@ -3,7 +3,7 @@
 
 #include "sources/convert.h"
 #include "sources/k8s_name.h"
-#include "sources/yaml_tree.h"
+#include "sources/printable.h"
 
 #define TAINT_AUTOSCALER "ToBeDeletedByClusterAutoscaler"
 
@@ -12,7 +12,7 @@ static void read_addresses(const K8s__NodeStatus *status, const char *type,
 {
 	for (size_t i = 0; i < status->n_addresses; i++) {
 		const char *text = convert_text(status->addresses[i]->address);
-		char printable[64];
+		char clean[64];
 
 		if (!streq(convert_text(status->addresses[i]->type), type))
 			continue;
@@ -20,7 +20,7 @@ static void read_addresses(const K8s__NodeStatus *status, const char *type,
 			node->n_addresses++;
 		else
 			convert_note(notes, "status.addresses: %s \"%s\" is not an address", type,
-				     yaml_printable(text, printable, sizeof(printable)));
+				     printable(text, clean, sizeof(clean)));
 	}
 }
 
@@ -53,11 +53,12 @@ static int read_pod_cidrs(const K8s__NodeSpec *spec, struct node *node, struct e
 static int fill(const K8s__Node *message, const struct convert_notes *notes, struct node *node,
 		struct err *err)
 {
-	const char *zone = convert_label(message->metadata, LABEL_ZONE);
+	const K8s__ObjectMeta *metadata = message->metadata;
+	const char *zone = convert_label(metadata, LABEL_ZONE);
 	const K8s__NodeSpec *spec = message->spec;
 
 	node->zone = arena_strdup(node->arena, convert_text(zone));
-	node->being_deleted = message->metadata->deletiontimestamp != NULL;
+	node->being_deleted = metadata && metadata->deletiontimestamp != NULL;
 	read_status(message->status, notes, node);
 	if (!spec)
 		return 0;

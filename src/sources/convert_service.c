@@ -6,7 +6,7 @@
 #include "base/map.h"
 #include "sources/convert.h"
 #include "sources/defaults.h"
-#include "sources/yaml_tree.h"
+#include "sources/printable.h"
 
 #define AFFINITY_SECONDS_MAX 86400 /* a day */
 
@@ -57,7 +57,7 @@ static enum convert_skip why_skip(const K8s__Service *message)
 		return CONVERT_SKIP_HEADLESS;
 	if (spec && streq(convert_text(spec->type), "ExternalName"))
 		return CONVERT_SKIP_EXTERNAL_NAME;
-	if (!*cluster_ip)
+	if (!spec || !*cluster_ip)
 		return CONVERT_SKIP_NO_CLUSTER_IP;
 	return spec->n_ports ? CONVERT_SKIP_NONE : CONVERT_SKIP_NO_PORTS;
 }
@@ -108,13 +108,13 @@ static void read_external_ips(const K8s__ServiceSpec *spec, const struct convert
 		arena_array(service->arena, spec->n_externalips, sizeof(*service->external_ips));
 	for (size_t i = 0; i < spec->n_externalips; i++) {
 		const char *text = spec->externalips[i];
-		char printable[64];
+		char clean[64];
 
 		if (addr_parse(text, &service->external_ips[service->n_external_ips]) == 0)
 			service->n_external_ips++;
 		else if (!is_blank(text))
 			convert_note(notes, "spec.externalIPs: \"%s\" is not an address",
-				     yaml_printable(text, printable, sizeof(printable)));
+				     printable(text, clean, sizeof(clean)));
 	}
 }
 
@@ -158,13 +158,13 @@ static void read_source_ranges(const K8s__ServiceSpec *spec, const struct conver
 	service->source_ranges = arena_array(service->arena, n, sizeof(*service->source_ranges));
 	for (size_t i = 0; i < n; i++) {
 		const char *text = spec->loadbalancersourceranges[i];
-		char printable[64];
+		char clean[64];
 
 		if (parse_range(text, &service->source_ranges[service->n_source_ranges]) == 0)
 			service->n_source_ranges++;
 		else if (!is_blank(text))
 			convert_note(notes, "spec.loadBalancerSourceRanges: \"%s\" is not a range",
-				     yaml_printable(text, printable, sizeof(printable)));
+				     printable(text, clean, sizeof(clean)));
 	}
 	drop_open_families(service);
 }
@@ -179,7 +179,7 @@ static void read_vips(const K8s__ServiceStatus *status, const struct convert_not
 	for (size_t i = 0; i < n; i++) {
 		const char *ip = convert_text(balancer->ingress[i]->ip);
 		const char *mode = convert_text(balancer->ingress[i]->ipmode);
-		char printable[64];
+		char clean[64];
 
 		if (!*ip || (*mode && !streq(mode, "VIP")))
 			continue;
@@ -187,7 +187,7 @@ static void read_vips(const K8s__ServiceStatus *status, const struct convert_not
 			service->n_vips++;
 		else
 			convert_note(notes, "status.loadBalancer.ingress: \"%s\" is not an address",
-				     yaml_printable(ip, printable, sizeof(printable)));
+				     printable(ip, clean, sizeof(clean)));
 	}
 }
 

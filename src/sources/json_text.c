@@ -2,29 +2,24 @@
 #include "sources/json_text.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
-#define ESCAPE_SIZE 6 /* \uXXXX */
+#define ESCAPE_SIZE ((size_t)6) /* \uXXXX */
 
 /* The code unit of an escape \uXXXX at s, or -1. */
 static int code_unit(const char *s, size_t n)
 {
-	int value = 0;
+	char digits[5] = {0};
 
 	if (n < ESCAPE_SIZE || s[0] != '\\' || s[1] != 'u')
 		return -1;
-	for (int i = 2; i < ESCAPE_SIZE; i++) {
-		const char *hex = "0123456789abcdef";
-		const char *digit = s[i] ? strchr(hex, s[i] | 0x20) : NULL;
-
-		if (!digit)
-			return -1;
-		value = value * 16 + (int)(digit - hex);
-	}
-	return value;
+	memcpy(digits, s + 2, 4);
+	if (strspn(digits, "0123456789abcdefABCDEF") != 4)
+		return -1;
+	return (int)strtol(digits, NULL, 16);
 }
 
-/* Writes the escape at s to out, at most 10 bytes; *used: how much of s it was. Returns the bytes
- * written. */
+/* Writes the escape at s to out; *used: how much of s it was. Returns the bytes written, no more than that. */
 static size_t copy_escape(const char *s, size_t n, char *out, size_t *used)
 {
 	int high = code_unit(s, n), low;
@@ -45,8 +40,7 @@ static size_t copy_escape(const char *s, size_t n, char *out, size_t *used)
 		*used = ESCAPE_SIZE;
 		snprintf(fixed, sizeof(fixed), "\\ufffd");
 	}
-	memcpy(out, fixed, strlen(fixed));
-	return strlen(fixed);
+	return (size_t)(stpcpy(out, fixed) - out); /* shorter than what it replaces */
 }
 
 char *json_text_without_surrogates(const char *text, size_t n, size_t *ret_n)

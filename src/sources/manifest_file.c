@@ -10,10 +10,11 @@
 
 #include "sources/convert.h"
 #include "sources/defaults.h"
+#include "sources/printable.h"
 #include "sources/yaml_message.h"
 
 #define NOTICES_MAX 200u /* for one file; more help nobody */
-#define OBJECT_MAX  160u /* bytes of "Kind namespace/name" in messages */
+#define OBJECT_MAX  400u /* "Kind namespace/name" with the longest names that are allowed: 333 */
 
 /* A file on its way from text to objects. */
 struct parse {
@@ -140,7 +141,7 @@ static int convert_slice_object(struct parse *parse, ProtobufCMessage *message,
 	r = convert_slice(endpoint_slice, &slice, skip, err);
 	if (r <= 0)
 		return r;
-	object->slices = xmalloc(sizeof(*object->slices));
+	object->slices = xmalloc(sizeof(struct slice *));
 	object->slices[object->n_slices++] = slice;
 	return 1;
 }
@@ -194,7 +195,9 @@ static const char *metadata_text(const struct yaml_node *node, const char *key)
 {
 	const struct yaml_node *value = yaml_node_get(yaml_node_get(node, "metadata"), key);
 
-	return value && value->kind == YAML_KIND_SCALAR ? value->text : "";
+	if (yaml_node_is_null(value) || value->kind != YAML_KIND_SCALAR)
+		return "";
+	return value->text;
 }
 
 static void name_object(struct parse *parse, const struct kind *kind, const struct yaml_node *node)
@@ -208,7 +211,7 @@ static void name_object(struct parse *parse, const struct kind *kind, const stru
 	else
 		snprintf(text, sizeof(text), "%s %s/%s", kind->name, *ns ? ns : "default",
 			 *name ? name : "(no name)");
-	yaml_printable(text, parse->object, sizeof(parse->object));
+	printable(text, parse->object, sizeof(parse->object));
 }
 
 static void note_skip(struct parse *parse, enum convert_skip skip)
@@ -235,7 +238,7 @@ static bool keep_previous(struct parse *parse, struct manifest_object *object)
 			continue;
 		object->service = old->service ? service_ref(old->service) : NULL;
 		object->node = old->node ? node_ref(old->node) : NULL;
-		object->slices = xcalloc(old->n_slices, sizeof(*object->slices));
+		object->slices = xcalloc(old->n_slices, sizeof(struct slice *));
 		for (size_t j = 0; j < old->n_slices; j++)
 			object->slices[object->n_slices++] = slice_ref(old->slices[j]);
 		return old->service || old->node || old->n_slices;
@@ -293,8 +296,8 @@ static void note_unknown(struct parse *parse, const struct yaml_node *node,
 	char kind[64], version[64], text[256];
 
 	snprintf(text, sizeof(text), ": %s %s is not a kind that a proxy reads",
-		 yaml_printable(convert_text(type->apiversion), version, sizeof(version)),
-		 yaml_printable(type->kind, kind, sizeof(kind)));
+		 printable(convert_text(type->apiversion), version, sizeof(version)),
+		 printable(type->kind, kind, sizeof(kind)));
 	for (size_t i = 0; i < parse->n_notices; i++)
 		if (has_suffix(parse->notices[i].text, text))
 			return;

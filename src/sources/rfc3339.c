@@ -96,7 +96,7 @@ static const char *read_zone(const char *s, int64_t *ret_offset)
 	s = s ? read_number(s, 2, 0, &minutes) : NULL;
 	if (!s || hours > 23 || minutes > 59)
 		return NULL;
-	*ret_offset = sign * (hours * 3600 + minutes * 60);
+	*ret_offset = sign * ((int64_t)hours * 3600 + (int64_t)minutes * 60);
 	return s;
 }
 

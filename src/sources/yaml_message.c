@@ -8,6 +8,7 @@
 
 #include "base/map.h"
 #include "sources/k8s.pb-c.h"
+#include "sources/printable.h"
 #include "sources/rfc3339.h"
 
 #define FIELDS_MAX 64 /* of one message: a bit each */
@@ -40,7 +41,7 @@ static size_t print_path(const struct path *path, char *out, size_t size)
 	at = print_path(path->outer, out, size);
 	if (path->name)
 		n = snprintf(out + at, size - at, "%s%s", at ? "." : "",
-			     yaml_printable(path->name, name, sizeof(name)));
+			     printable(path->name, name, sizeof(name)));
 	else
 		n = snprintf(out + at, size - at, "[%zu]", path->index);
 	return MIN(at + (size_t)n, size - 1);
@@ -269,7 +270,7 @@ static int add_entry(const struct reading *reading, const struct path *path,
 	if (r < 0)
 		return r;
 	map_set(&entries->seen, key->text, entry);
-	array_grow(&entries->v, &entries->capacity, entries->n, sizeof(*entries->v));
+	array_grow(&entries->v, &entries->capacity, entries->n, sizeof(char *));
 	entries->v[entries->n++] = entry;
 	return 0;
 }
@@ -308,10 +309,10 @@ static int read_map(const struct reading *reading, const struct path *path,
 
 	map_done(&entries.seen);
 	if (r == 0 && entries.n) {
-		void *v = arena_array(reading->arena, entries.n, sizeof(*entries.v));
+		void *v = arena_array(reading->arena, entries.n, sizeof(K8s__MapEntry *));
 
 		*(void **)(message + field->offset) =
-			memcpy(v, entries.v, entries.n * sizeof(*entries.v));
+			memcpy(v, entries.v, entries.n * sizeof(K8s__MapEntry *));
 		*(size_t *)(message + field->quantifier_offset) = entries.n;
 	}
 	util_free_pointer(&entries.v);

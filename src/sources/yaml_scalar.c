@@ -91,7 +91,7 @@ static bool is_digit_of(char c, int base)
 
 static bool parse_int(const char *text, int64_t *ret)
 {
-	char plain[NUMBER_MAX], number[NUMBER_MAX + 1];
+	char plain[NUMBER_MAX] = {0}, number[NUMBER_MAX + 1];
 	const char *digits = plain;
 	long long value;
 	int base;

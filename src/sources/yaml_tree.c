@@ -19,6 +19,7 @@
 
 #include "base/map.h"
 #include "sources/json_text.h"
+#include "sources/printable.h"
 
 #define TAG_PREFIX "tag:yaml.org,2002:"
 
@@ -325,9 +326,9 @@ static int on_end(struct yaml_reader *reader, const yaml_event_t *event, struct 
 
 	node->type = 0;
 	node->height++;
-	node->items = arena_array(reader->arena, n, sizeof(*node->items));
+	node->items = arena_array(reader->arena, n, sizeof(struct yaml_node *));
 	if (n)
-		memcpy(node->items, reader->children + frame.first, n * sizeof(*node->items));
+		memcpy(node->items, reader->children + frame.first, n * sizeof(struct yaml_node *));
 	node->n = (uint32_t)(node->kind == YAML_KIND_MAPPING ? n / 2 : n);
 	reader->n_children = frame.first;
 	return add_child(reader, event, node, err);
@@ -462,17 +463,6 @@ bool yaml_node_is_null(const struct yaml_node *node)
 	return !node || (node->kind == YAML_KIND_SCALAR && node->type == YAML_TYPE_NULL);
 }
 
-const char *yaml_printable(const char *text, char *out, size_t size)
-{
-	size_t n = strlen(text);
-	size_t keep = n < size ? n : size - 4; /* "..." and NUL */
-
-	for (size_t i = 0; i < keep; i++)
-		out[i] = (char)(text[i] >= ' ' && text[i] <= '~' ? text[i] : '?');
-	memcpy(out + keep, n < size ? "" : "...", n < size ? 1 : 4);
-	return out;
-}
-
 const char *yaml_node_describe(const struct yaml_node *node, char *out, size_t size)
 {
 	char text[48];
@@ -485,6 +475,6 @@ const char *yaml_node_describe(const struct yaml_node *node, char *out, size_t s
 		return "null";
 	snprintf(out, size, node->type == YAML_TYPE_STRING ? "the %s \"%s\"" : "the %s %s",
 		 strchr(yaml_type_name(node->type), ' ') + 1,
-		 yaml_printable(node->text, text, sizeof(text)));
+		 printable(node->text, text, sizeof(text)));
 	return out;
 }

@@ -58,9 +58,6 @@ const struct yaml_node *yaml_node_get(const struct yaml_node *node, const char *
 bool yaml_node_is_null(const struct yaml_node *node); /* NULL is null, too */
 /* What it is, for an error: "a mapping", "the string \"80\"", "the integer 80". */
 const char *yaml_node_describe(const struct yaml_node *node, char *out, size_t size);
-/* Text fit for one line of a log: bytes that are not plain ASCII become '?', long text ends in
- * "...". */
-const char *yaml_printable(const char *text, char *out, size_t size);
 
 void yaml_reader_cleanup(struct yaml_reader **reader);
-#define cleanup_yaml_reader cleanup(yaml_reader_cleanup)
+#define cleanup_yaml_reader attr_cleanup(yaml_reader_cleanup)

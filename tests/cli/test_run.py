@@ -26,11 +26,11 @@ pytestmark = pytest.mark.skipif(
 class Daemon:
     """`portolan run` as a child; its pid is that of the namespace's first process."""
 
-    def __init__(self, folder, *flags):
+    def __init__(self, folder, *flags, through=()):
         self.lines = []
         self.queue = queue.Queue()
         self.process = subprocess.Popen(
-            [*UNSHARE, PORTOLAN, "run", "--manifests", str(folder), "--node-name=node-a",
+            [*UNSHARE, *through, PORTOLAN, "run", "--manifests", str(folder), "--node-name=node-a",
              "--iptables-min-sync-period=0", "-v2", *flags], stderr=subprocess.PIPE, text=True)
         threading.Thread(target=self.read, daemon=True).start()
 
@@ -77,8 +77,8 @@ def folder(tmp_path):
 def start(folder):
     daemons = []
 
-    def starter(*flags):
-        daemons.append(Daemon(folder, *flags))
+    def starter(*flags, **how):
+        daemons.append(Daemon(folder, *flags, **how))
         return daemons[-1]
 
     yield starter
@@ -206,3 +206,13 @@ def test_without_the_primary_familys_tool_it_cannot_start(folder, tmp_path):
     assert result.returncode == 1
     assert "cannot proxy the primary family, IPv4" in result.stderr.splitlines()[-1]
     assert run("version").returncode == 0
+
+
+def test_closed_standard_files_are_nobody_elses(start):
+    """Otherwise the event loop's own files get their numbers, and output meant for a person goes there."""
+    daemon = start(through=["sh", "-c", 'exec "$0" "$@" <&- >&-'])
+    daemon.wait_for_first_syncs()
+    for number in (0, 1):
+        assert os.readlink(f"/proc/{daemon.process.pid}/fd/{number}") == "/dev/null"
+    assert "-d 10.96.7.7/32" in daemon.inside("iptables-save", "-t", "nat")
+    assert daemon.end() == 0

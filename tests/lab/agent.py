@@ -42,16 +42,22 @@ def run(_state, _fds, argv, stdin=None, timeout=60):
 
 
 @operation
-def spawn(state, fds, argv, env=None):
+def spawn(state, fds, argv, env=None, log_file=None):
     """A child whose output goes to the file descriptor that came along; its pid (in the lab) is the answer."""
+    output, copy = fds[0], None
+    if log_file:
+        copy = subprocess.Popen(["tee", "-a", log_file], stdin=subprocess.PIPE, stdout=fds[0], start_new_session=True)
+        output = copy.stdin
     child = subprocess.Popen(
         argv,
         stdin=subprocess.DEVNULL,
-        stdout=fds[0],
-        stderr=fds[0],
+        stdout=output,
+        stderr=output,
         env={**os.environ, **(env or {})},
         start_new_session=True,
     )
+    if copy:
+        copy.stdin.close()
     state.children[child.pid] = child
     return child.pid
 

@@ -4,7 +4,7 @@
 Nobody sleeps: to know that what a test asked for is in force, every file written also holds a marker, a Service
 whose port is the file's generation. The marker's endpoint is the client namespace; once the node reaches it over
 both families, so is everything that was written with it. Without the rule a connection is refused at once. The
-question is asked after each line that the daemon logs.
+question is asked after each line that the daemon logs. Without markers (the demo) the log's word is taken.
 """
 
 import os
@@ -79,22 +79,26 @@ class Log:
 class Daemon:
     """One life of the daemon after another, over the same folder, with the same flags."""
 
-    def __init__(self, lab, *flags, mode="iptables", env=None, marker=True, detector=("--cluster-cidr", topology.CLUSTER_CIDR)):
+    def __init__(self, lab, *flags, mode="iptables", env=None, marker=True, log_file=None,
+                 detector=("--cluster-cidr", topology.CLUSTER_CIDR)):
         self.lab = lab
         self.flags = [*FLAGS, f"--proxy-mode={mode}", *detector, *flags]
         self.mode = mode
         self.env = env
         self.marker = marker
+        self.log_file = log_file
         self.generation = 0
         self.pid = None
         self.log = None
 
     def start(self, wait=True):
         read, write = os.pipe()
-        self.pid = self.lab.node.agent.call("spawn", [write], argv=[program(), "run", *self.flags], env=self.env)
+        argv = [program(), "run", *self.flags]
+        self.pid = self.lab.node.agent.call("spawn", [write], argv=argv, env=self.env, log_file=self.log_file)
         os.close(write)
         self.log = Log(read)
         if wait:
+            self.wait_synced()  # the marker alone may be a former life's
             self.wait_in_force()
         return self
 
@@ -147,14 +151,21 @@ class Daemon:
     def in_force(self):
         return all(self.lab.node.ask(ip, self._marker_port()).pod == "marker" for ip in topology.MARKER.values())
 
+    def wait_synced(self, since=0):
+        """Until both families have been synced after the line number `since` of the log."""
+
+        def both():
+            return {match[1] for line in self.log.lines[since:] if (match := SYNCED.search(line))} == {"4", "6"}
+
+        self.log.wait(both, "both families had synced")
+
     def wait_in_force(self, timeout=PATIENCE):
-        if not self.marker:
-            raise ValueError("only a daemon with a marker knows what is in force")
-        self.log.wait(self.in_force, "what was asked for came into force", timeout)
+        if self.marker:
+            self.log.wait(self.in_force, "what was asked for came into force", timeout)
 
     def render(self, *flags):
         """What `portolan render` prints for the folder and the flags of this daemon."""
-        mine = [flag for flag in self.flags if not flag.startswith(("--conntrack", "--iptables-min", "--v="))]
+        mine = [flag for flag in self.flags if not flag.startswith("--v=")]
         return self.lab.node.run(program(), "render", *mine, *flags)
 
 

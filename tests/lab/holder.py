@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The process that a lab lives and dies with: `python3 -m lab.holder FD PARENT_PID`.
 
-It makes new user (unless root), mount, PID, UTS, IPC and network namespaces and becomes PID 1 in them. Its own
+It makes new user (unless root may do without), mount, PID, UTS, IPC and network namespaces and becomes PID 1 in them. Its own
 network namespace is the lab's node; every further namespace is held by an agent that it forks. When the test
 program closes the socket, ends or is killed, this process ends, and the kernel ends everything in its PID
 namespace and with that all network namespaces: there is nothing that could be left behind, and no name that
@@ -27,10 +27,14 @@ def write(path, text):
 
 
 def enter_namespaces():
+    """As root without a user namespace, unless root is not allowed to either (in a container) or asked for one."""
     uid, gid = os.getuid(), os.getgid()
     if uid == 0 and not os.environ.get("PORTOLAN_LAB_USERNS"):
-        kernel.unshare(SPACES)
-        return
+        try:
+            kernel.unshare(SPACES)
+            return
+        except PermissionError:
+            pass
     kernel.unshare(kernel.CLONE_NEWUSER | SPACES)
     write("/proc/self/setgroups", "deny")
     write("/proc/self/uid_map", f"0 {uid} 1")
@@ -100,6 +104,19 @@ def hold(control):
         rpc.send(control, {"id": request["id"], "result": None})
 
 
+def live(control, report):
+    """PID 1: tells what went wrong on the way, or closes the pipe and holds."""
+    try:
+        kernel.die_with_parent(0)  # the parent is outside of this PID namespace: it reads as 0
+        make_mounts()
+        kernel.sethostname("node1")
+    except OSError as error:
+        os.write(report, str(error).encode())
+        return
+    os.close(report)
+    hold(control)
+
+
 def main():
     control = socket.socket(fileno=int(sys.argv[1]))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -109,16 +126,17 @@ def main():
         rpc.send(control, {"refused": str(error)})
         return 1
     kernel.die_with_parent(int(sys.argv[2]))
+    news, report = os.pipe()
     child = os.fork()
-    if child != 0:
-        rpc.send(control, {"pid": child})
-        control.close()
-        os.waitpid(child, 0)
+    if child == 0:
+        live(control, report)
         return 0
-    kernel.die_with_parent(0)  # the parent is outside of this PID namespace: it reads as 0
-    make_mounts()
-    kernel.sethostname("node1")
-    hold(control)
+    os.close(report)
+    with os.fdopen(news) as file:
+        problem = file.read()
+    rpc.send(control, {"refused": problem} if problem else {"pid": child})
+    control.close()
+    os.waitpid(child, 0)
     return 0
 
 

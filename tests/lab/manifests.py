@@ -26,14 +26,21 @@ def object_of(kind, api_version, name, namespace="default", labels=None, **rest)
     return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **rest}
 
 
+ZONE = "zone-1"  # of the node
+
+
 def node(name, addresses, pod_cidrs):
     status = {"addresses": [{"type": "InternalIP", "address": address} for address in addresses]}
+    metadata = {"name": name, "labels": {"topology.kubernetes.io/zone": ZONE}}
     spec = {"podCIDRs": list(pod_cidrs)}
-    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "spec": spec, "status": status}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": spec, "status": status}
 
 
 class Endpoint:
-    """A pod as an endpoint. state: ready, notready, terminating (still serving) or gone (terminating, not serving)."""
+    """A pod as an endpoint. state: ready, notready, terminating (still serving) or gone (terminating, not serving).
+
+    zones and nodes are hints: for whom this endpoint is meant.
+    """
 
     CONDITIONS = {
         "ready": {"ready": True, "serving": True, "terminating": False},
@@ -42,12 +49,18 @@ class Endpoint:
         "gone": {"ready": False, "serving": False, "terminating": True},
     }
 
-    def __init__(self, pod, state="ready"):
+    def __init__(self, pod, state="ready", zones=(), nodes=()):
         self.pod = pod
         self.state = state
+        self.hints = {}
+        if zones:
+            self.hints["forZones"] = [{"name": name} for name in zones]
+        if nodes:
+            self.hints["forNodes"] = [{"name": name} for name in nodes]
 
     def json(self, family):
         return {
+            "hints": self.hints,
             "addresses": [self.pod.address[family]],
             "conditions": self.CONDITIONS[self.state],
             "nodeName": self.pod.node,

@@ -16,9 +16,15 @@ import pytest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
 
 from lab.cluster import Cluster  # noqa: E402
+from lab.daemon import program  # noqa: E402
 from lab.topology import Refused  # noqa: E402
 
 MODES = os.environ.get("PORTOLAN_TEST_MODES", "iptables").split(",")
+
+
+def pytest_sessionstart():
+    if not os.access(program(), os.X_OK):
+        pytest.exit(f"there is no program {program()}: build it, or set PORTOLAN", returncode=1)
 
 
 @pytest.fixture(scope="module", params=MODES)

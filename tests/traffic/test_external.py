@@ -122,3 +122,19 @@ def test_load_balancer_in_proxy_mode_is_left_alone(cluster, family):
     cluster.serve(web)
     assert errors(cluster.node.request(web.load_balancer_ip[family], web.port, **DROPPED))
     assert served(cluster.client.request(NODE[family], web.node_port, count=5))
+
+
+def test_localhost_node_ports_open_no_other_door_to_localhost(clusters):
+    """route_localnet would let neighbours reach what the node serves on 127.0.0.1 alone; KUBE-FIREWALL forbids it."""
+    cluster = clusters(pods=1, remote_pods=0)
+    (pod,) = cluster.pods
+    cluster.node.agent.call("serve_pod", pod="private", addresses=["127.0.0.1"], ports=[9999])
+    pod.sysctl(net__ipv4__conf__all__route_localnet=1)
+    pod.ip("addr del 127.0.0.1/8 dev lo", f"route add 127.0.0.1/32 via {BRIDGE[4]}")
+    assert errors(pod.request("127.0.0.1", 9999, **DROPPED)) == {"timeout"}
+    # It is that rule alone which stands between them.
+    cluster.node.run("iptables", "-F", "KUBE-FIREWALL")
+    assert served(pod.request("127.0.0.1", 9999)) == {"private"}
+    cluster.daemon.stop()
+    cluster.daemon.start()
+    assert errors(pod.request("127.0.0.1", 9999, **DROPPED)) == {"timeout"}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""externalTrafficPolicy and internalTrafficPolicy Local, and endpoints that are about to end."""
+"""Which endpoints are chosen: policy Local, endpoints that are about to end, hints for zones and nodes."""
 
 from lab.check import errors, names, refused_at_once, served, sources
-from lab.manifests import Endpoint
+from lab.manifests import ZONE, Endpoint
 from lab.topology import BRIDGE, CLIENT, NODE
 
 DROPPED = {"count": 3, "parallel": 3, "timeout": 0.3}
@@ -111,3 +111,35 @@ def test_endpoints_that_are_not_ready_are_refused_like_none(cluster, family, pro
     web = cluster.service(52, pods, proto=proto)
     answers = cluster.pods[2].request(web.cluster_ip[family], web.port, proto, count=2, parallel=2)
     assert refused_at_once(answers, family, proto)
+
+
+def hinted(cluster, hints):
+    return [Endpoint(pod, **hint) for pod, hint in zip(cluster.pods, hints)]
+
+
+def test_zone_hints_keep_traffic_in_the_zone(cluster, family, proto):
+    pods = hinted(cluster, [{"zones": [ZONE]}, {"zones": ["zone-2"]}, {"zones": ["zone-3", ZONE]}])
+    web = cluster.service(53, pods, proto=proto)
+    answers = cluster.node.request(web.cluster_ip[family], web.port, proto, count=40)
+    assert served(answers) == {cluster.pods[0].name, cluster.pods[2].name}
+
+
+def test_zone_hints_are_ignored_when_one_is_missing(cluster, family, proto):
+    web = cluster.service(54, hinted(cluster, [{"zones": [ZONE]}, {"zones": ["zone-2"]}, {}]), proto=proto)
+    answers = cluster.node.request(web.cluster_ip[family], web.port, proto, count=60)
+    assert served(answers) == names(cluster.pods)
+
+
+def test_zone_hints_are_ignored_when_none_names_this_zone(cluster, family, proto):
+    pods = hinted(cluster, [{"zones": ["zone-2"]}, {"zones": ["zone-2"]}, {"zones": ["zone-3"]}])
+    web = cluster.service(55, pods, proto=proto)
+    answers = cluster.node.request(web.cluster_ip[family], web.port, proto, count=60)
+    assert served(answers) == names(cluster.pods)
+
+
+def test_node_hints_win_over_zone_hints(cluster, family, proto):
+    elsewhere = {"zones": [ZONE], "nodes": ["node2"]}
+    hints = [elsewhere, {"zones": ["zone-2"], "nodes": ["node1"]}, elsewhere]
+    web = cluster.service(56, hinted(cluster, hints), proto=proto)
+    answers = cluster.node.request(web.cluster_ip[family], web.port, proto, count=30)
+    assert served(answers) == {cluster.pods[1].name}

@@ -35,6 +35,7 @@ struct fake {
 	int answers;
 };
 
+/* Few processes: a full sync calls it fifty times. */
 static const char fake_script[] =
 	"#!/bin/sh\n"
 	"fake=${0%/bin/*}\n"
@@ -43,11 +44,10 @@ static const char fake_script[] =
 	"case $line in *restore*--version) ;; *restore*) cat >$fake/input; cat $fake/input "
 	">>$fake/inputs;; esac\n"
 	"for answer in $fake/answers/*; do\n"
-	"  content=$(cat $answer 2>/dev/null) || continue\n"
-	"  pattern=$(echo \"$content\" | sed -n 1p)\n"
+	"  { read -r pattern && read -r status && read -r once && text=$(cat); } 2>/dev/null "
+	"<$answer || continue\n"
 	"  case $line in $pattern) ;; *) continue;; esac\n"
-	"  status=$(echo \"$content\" | sed -n 2p); text=$(echo \"$content\" | sed -n '4,$p')\n"
-	"  [ \"$(echo \"$content\" | sed -n 3p)\" = once ] && rm $answer\n"
+	"  [ $once = once ] && rm $answer\n"
 	"  if [ $status = 0 ]; then echo \"$text\"; else echo \"$text\" >&2; fi\n"
 	"  exit $status\n"
 	"done\n"
@@ -60,14 +60,14 @@ static const char fake_script[] =
 	"[ \"$1\" = 5 ] && shift\n"
 	"op=$1 chain=$2 table=$4; shift 4\n"
 	"name=$fake/state/${0##*/}.$table.$chain\n"
-	"rule=$name.$(echo \"$*\" | tr ' /' '__')\n"
+	"rule=\"$name.$*\"\n"
 	"case $op in\n"
-	"-N) [ -e $name ] && exit 1; touch $name;;\n"
+	"-N) [ -e $name ] && exit 1; : >$name;;\n"
 	"-S) [ -e $name ] || [ $chain = POSTROUTING ] || exit 1;;\n"
 	"-X) [ -e $name ] || exit 1; rm $name;;\n"
-	"-C) [ -e $rule ] || exit 1;;\n"
-	"-I) touch $rule;;\n"
-	"-D) rm $rule;;\n"
+	"-C) [ -e \"$rule\" ] || exit 1;;\n"
+	"-I) : >\"$rule\";;\n"
+	"-D) rm \"$rule\";;\n"
 	"esac\n"
 	"exit 0\n";
 

@@ -22,7 +22,7 @@ attr_unused static int read_named(struct arena *arena, const char *file, const c
 {
 	struct yaml_source source = {.file = file};
 	struct yaml_reader *reader cleanup_yaml_reader = NULL;
-	struct yaml_node *root;
+	struct yaml_node *root = NULL;
 	int r = yaml_reader_new(file, text, n, &reader, err);
 
 	if (r == 0)

@@ -7,13 +7,13 @@
  *	"ns/slice service http=80/tcp,dns=53/udp 10.1.0.1@node-a,10.1.0.2!t"
  *
  * is a slice with two ports and two endpoints, the first on node-a, the second terminating. "-" is
- *an empty list; a port without a name begins with "=". A slice with an address like fd00::1 is
- *IPv6.
+ * an empty list; a port without a name begins with "=". A slice with an address like fd00::1 is
+ * IPv6.
  *
  *	"10.1.0.1:80* 10.1.0.2:80!t"
  *
  * is an endpoint list: * is local; behind ! stand the conditions, when they are not "ready and
- *serving": u unready, t terminating, s terminating but still serving.
+ * serving": u unready, t terminating, s terminating but still serving.
  */
 
 #include <stdio.h>

@@ -5,8 +5,7 @@
 #include "base/arena.h"
 #include "fake_tools.h"
 
-/* -- with pretended tools
- * ----------------------------------------------------------------------------------- */
+/* -- with pretended tools */
 
 static struct fake fake;
 
@@ -142,8 +141,7 @@ static void a_failing_restore_is_told(void **state attr_unused)
 		"iptables-restore: line 3 failed");
 }
 
-/* -- with the real ones, in a network namespace of their own
- * ---------------------------------------------------- */
+/* -- with the real ones, in a network namespace of their own */
 
 static const char foreign_before[] =
 	"iptables -N KUBE-FIREWALL && iptables -N KUBE-KUBELET-CANARY && iptables -t nat -N "

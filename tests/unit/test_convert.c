@@ -76,6 +76,13 @@ static void assert_refused(const char *text, const char *expected)
 	assert_string_equal(err.text, expected);
 }
 
+static void append(char *text, size_t size, const char *word)
+{
+	size_t n = strlen(text);
+
+	snprintf(text + n, size - n, "%s%s", n ? " " : "", word);
+}
+
 static void assert_addrs(const struct addr *addrs, size_t n, const char *expected)
 {
 	char text[512] = "";
@@ -84,7 +91,7 @@ static void assert_addrs(const struct addr *addrs, size_t n, const char *expecte
 		char addr[ADDR_TEXT_MAX];
 
 		addr_print(&addrs[i], addr);
-		strcat(strcat(text, i ? " " : ""), addr);
+		append(text, sizeof(text), addr);
 	}
 	assert_string_equal(text, expected);
 }
@@ -97,7 +104,7 @@ static void assert_prefixes(const struct prefix *prefixes, size_t n, const char 
 		char prefix[PREFIX_TEXT_MAX];
 
 		prefix_print(&prefixes[i], prefix);
-		strcat(strcat(text, i ? " " : ""), prefix);
+		append(text, sizeof(text), prefix);
 	}
 	assert_string_equal(text, expected);
 }
@@ -478,8 +485,8 @@ static void ports_with_null_name_or_no_number_are_skipped(void **state attr_unus
 	/* a namespace given: no defaults, as from an API server */
 	struct slice *slice = slice_with(
 		META(", namespace: ns") "addressType: IPv4\n"
-				       "ports: [{port: 1}, {name: a}, {name: b, port: 0}, "
-				       "{name: '', port: 2}]\n");
+					"ports: [{port: 1}, {name: a}, {name: b, port: 0}, "
+					"{name: '', port: 2}]\n");
 
 	assert_int_equal(slice->n_ports, 1);
 	assert_string_equal(slice->ports[0].name, "");

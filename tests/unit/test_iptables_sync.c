@@ -96,11 +96,9 @@ static int try_open(struct context *context)
 /* Opens in a network namespace of its own, because counters are created for real. */
 static void open_backend(struct context *context)
 {
-	cleanup_free char *log = NULL;
-
 	private_network();
 	assert_int_equal(try_open(context), 0);
-	log = fake_log(&context->fake);
+	free(fake_log(&context->fake));
 }
 
 static void add_service(struct context *context, const char *key, const char *ip,
@@ -143,8 +141,7 @@ static void forget_log(struct context *context)
 	free(fake_log(&context->fake));
 }
 
-/* -- a full sync
- * ----------------------------------------------------------------------------------------- */
+/* -- a full sync */
 
 /* The commands for all jump rules on an empty host, in order. */
 static void expect_jumps(struct text *expected, bool absent)
@@ -272,8 +269,7 @@ static void a_failing_jump_aborts_before_anything_is_restored(void **state)
 	assert_true(context->result.full);
 }
 
-/* -- a partial sync
- * --------------------------------------------------------------------------------------- */
+/* -- a partial sync */
 
 static void partial_sync_runs_save_and_restore_only(void **state)
 {
@@ -309,6 +305,27 @@ static void stale_chains_of_the_dump_are_deleted(void **state)
 	assert_non_null(strstr(input, ":KUBE-SVC-AAAAAAAAAAAAAAAA - [0:0]\n"));
 	assert_non_null(strstr(input, "-X KUBE-SVC-AAAAAAAAAAAAAAAA\n"));
 	assert_int_equal(count(input, "-X "), 1);
+}
+
+/* The kernel refuses to delete a chain that a rule leads to, and with it the whole sync. */
+static void stale_chains_that_foreign_rules_lead_to_are_emptied_only(void **state)
+{
+	struct context *context = *state;
+	cleanup_free char *input = NULL;
+
+	open_backend(context);
+	fake_write(&context->fake, "save.nat",
+		   "*nat\n:KUBE-SVC-AAAAAAAAAAAAAAAA - [0:0]\n:KUBE-SVC-BBBBBBBBBBBBBBBB - [0:0]\n"
+		   ":KUBE-SEP-CCCCCCCCCCCCCCCC - [0:0]\n:FOREIGN - [0:0]\n"
+		   "-A FOREIGN -m comment --comment \"a word -j\" -j KUBE-SVC-AAAAAAAAAAAAAAAA\n"
+		   "-A KUBE-SERVICES -p tcp -j KUBE-SVC-BBBBBBBBBBBBBBBB\n"
+		   "-A KUBE-SVC-AAAAAAAAAAAAAAAA -j KUBE-SEP-CCCCCCCCCCCCCCCC\nCOMMIT\n");
+	assert_int_equal(run_sync(context), 0);
+	input = fake_read(&context->fake, "input");
+	assert_non_null(strstr(input, ":KUBE-SVC-AAAAAAAAAAAAAAAA - [0:0]\n"));
+	assert_null(strstr(input, "-X KUBE-SVC-AAAAAAAAAAAAAAAA\n"));
+	assert_non_null(strstr(input, "-X KUBE-SVC-BBBBBBBBBBBBBBBB\n"));
+	assert_non_null(strstr(input, "-X KUBE-SEP-CCCCCCCCCCCCCCCC\n"));
 }
 
 static void a_failing_dump_only_puts_deletions_off(void **state)
@@ -379,8 +396,7 @@ static void interface_addresses_are_read_when_cidrs_are_given(void **state)
 	assert_null(strstr(input, "10.20.99.1"));
 }
 
-/* -- what happens beside a running sync
- * ------------------------------------------------------------------ */
+/* -- what happens beside a running sync */
 
 static void changes_during_a_sync_wait_for_the_next(void **state)
 {
@@ -458,9 +474,7 @@ static void watching_begins_after_the_first_good_sync(void **state)
 	assert_true(context->result.full);
 }
 
-/* -- opening
- * ------------------------------------------------------------------------------------------------
- */
+/* -- opening */
 
 static void open_sets_route_localnet_when_it_differs(void **state)
 {
@@ -533,8 +547,7 @@ static void random_fully_follows_the_version(void **state)
 	assert_non_null(strstr(input, "-j MASQUERADE\n"));
 }
 
-/* -- which families are usable
- * -------------------------------------------------------------------------------- */
+/* -- which families are usable */
 
 static void dual_stack_discovery_both(void **state)
 {
@@ -605,6 +618,7 @@ int main(void)
 		sync_test(a_failing_jump_aborts_before_anything_is_restored),
 		sync_test(partial_sync_runs_save_and_restore_only),
 		sync_test(stale_chains_of_the_dump_are_deleted),
+		sync_test(stale_chains_that_foreign_rules_lead_to_are_emptied_only),
 		sync_test(a_failing_dump_only_puts_deletions_off),
 		sync_test(failing_restore_is_told_and_the_next_sync_is_full),
 		sync_test(a_vanished_restore_is_told_and_recovered_from),

@@ -55,12 +55,11 @@ static struct iptables_tool *open_tool(struct context *context, enum family fami
 				       const char *version)
 {
 	cleanup_free char *said = xasprintf("iptables v%s\n", version);
-	cleanup_free char *log = NULL;
 
 	fake_write(&context->fake, "version", said);
 	iptables_tool_close(context->tool);
 	assert_int_equal(iptables_tool_open(NULL, family, &context->tool, &context->err), 0);
-	log = fake_log(&context->fake);
+	free(fake_log(&context->fake));
 	return context->tool;
 }
 
@@ -107,8 +106,7 @@ static int restore(struct context *context, const char *table, const char *text,
 	return answer->r;
 }
 
-/* -- versions and wait flags
- * --------------------------------------------------------------------------- */
+/* -- versions and wait flags */
 
 static void test_new_version_gates(void **state attr_unused)
 {
@@ -242,8 +240,7 @@ static void test_wait_flag_new(void **state)
 	fake_expect_log(&context->fake, "iptables -w 5 -N FOOBAR -t nat\n");
 }
 
-/* -- commands and what their exit status means
- * --------------------------------------------------------- */
+/* -- commands and what their exit status means */
 
 static void test_commands_exact_words_ipv4_and_ipv6(void **state)
 {
@@ -368,9 +365,7 @@ static void test_save_rule_ignores_leading_zeros_of_marks(void **state attr_unus
 					words));
 }
 
-/* -- save
- * -------------------------------------------------------------------------------------------------
- */
+/* -- save */
 
 static void test_save_into_chain_names(void **state)
 {
@@ -409,8 +404,7 @@ static void test_save_into_failure(void **state)
 	assert_string_equal(answer.err.text, "iptables-save -t nat failed with status 1: cannot");
 }
 
-/* -- restore
- * ---------------------------------------------------------------------------------------------- */
+/* -- restore */
 
 static void test_restore_words_and_input(void **state)
 {
@@ -525,8 +519,7 @@ static void test_extract_lines_of_a_large_input(void **state attr_unused)
 	restore_tail_done(&tail);
 }
 
-/* -- locks of old versions
- * ------------------------------------------------------------------------------- */
+/* -- locks of old versions */
 
 struct lock_context {
 	struct context *context;
@@ -555,7 +548,7 @@ static void locks_done(struct lock_context *locks)
 	free(locks->socket);
 }
 
-#define cleanup_locks cleanup(locks_done)
+#define cleanup_locks attr_cleanup(locks_done)
 
 static void test_restore_old_version_takes_both_locks(void **state)
 {
@@ -654,8 +647,7 @@ static void test_restore_waits_for_a_lock(void **state)
 	event_base_free(loop);
 }
 
-/* -- order and cancelling
- * ------------------------------------------------------------------------------- */
+/* -- order and cancelling */
 
 static void commands_of_a_tool_run_one_after_another(void **state)
 {

@@ -417,6 +417,26 @@ static void the_first_file_by_name_wins(void **state attr_unused)
 		"the first counts\n");
 }
 
+/* 253 bytes that differ near their end */
+static void long_names_are_told_apart(void **state attr_unused)
+{
+	char name[254];
+	char *text cleanup_free = NULL;
+
+	memset(name, 'a', sizeof(name));
+	name[253] = '\0';
+	text = xasprintf(
+		"{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: %s, "
+		"namespace: null, labels: {kubernetes.io/service-name: a}}}\n",
+		name);
+	write_file("a.yaml", text);
+	*strstr(text, "aaa, namespace") = 'b';
+	write_file("b.yaml", text);
+	assert_int_equal(load(), 0);
+	assert_said("");
+	assert_true(holds(&told, "baa:0\n+slice") || holds(&told, "aaa:0\n+slice"));
+}
+
 static void the_order_of_objects_does_not_matter(void **state attr_unused)
 {
 	static const char expected[] = "+svc default/a:1\n+svc default/b:2\n+slice default/a-1:1\n"
@@ -837,6 +857,7 @@ int main(void)
 		T(an_unreadable_folder_is_an_error),
 		T(only_the_own_node_counts),
 		T(the_first_file_by_name_wins),
+		T(long_names_are_told_apart),
 		T(the_order_of_objects_does_not_matter),
 		T(endpoints_give_way_to_endpoint_slices),
 		T(dropped_details_are_told),

@@ -240,6 +240,45 @@ static void change_back_is_seen_by_the_family_that_took_the_change(void **state)
 	assert_taken(model, FAMILY_IPV6, "");
 }
 
+/* Nobody takes its changes: whatever was kept for it would be kept for ever. */
+static void ignored_family_keeps_nothing(void **state)
+{
+	struct model *model = *state;
+	struct service *service = simple_service("ns/dual", "10.0.0.1");
+
+	build_cluster_ip(service, "fd00::1");
+	model_set_service(model, service);
+	model_set_slice(model, slice_from_text("ns/four dual p=80/tcp 10.1.0.1"));
+	model_set_slice(model, slice_from_text("ns/six dual p=80/tcp fd00::2"));
+	model_set_slice(model, slice_from_text("ns/other gone p=80/tcp fd00::3"));
+	model_ignore_family(model, FAMILY_IPV6);
+	assert_false(model_has_changes(model, FAMILY_IPV6));
+	assert_int_equal(model_pending_services(model, FAMILY_IPV6), 0);
+	assert_int_equal(model_pending_slices(model, FAMILY_IPV6), 0);
+	assert_int_equal(model_set_service(model, simple_service("ns/six", "fd00::4")), 0);
+	assert_int_equal(model_set_slice(model, slice_from_text("ns/six dual p=81/tcp fd00::2")),
+			 0);
+	assert_int_equal(model_remove_slice(model, "ns/six"), 0);
+	assert_int_equal(model_remove_service(model, "ns/six"), 0);
+	assert_taken(model, FAMILY_IPV6, "");
+	assert_taken(model, FAMILY_IPV4, "ns/dual");
+	assert_non_null(model_endpoints(model, FAMILY_IPV4, "ns/dual", "p", PROTOCOL_TCP));
+}
+
+static void slice_that_moves_to_an_ignored_family_leaves_the_other(void **state)
+{
+	struct model *model = *state;
+
+	model_ignore_family(model, FAMILY_IPV6);
+	model_set_service(model, simple_service("ns/svc", "10.0.0.1"));
+	model_set_slice(model, slice_from_text("ns/s svc p=80/tcp 10.1.0.1"));
+	assert_taken(model, FAMILY_IPV4, "ns/svc");
+	assert_int_equal(model_set_slice(model, slice_from_text("ns/s svc p=80/tcp fd00::2")),
+			 IPV4);
+	assert_taken(model, FAMILY_IPV4, "ns/svc");
+	assert_null(model_endpoints(model, FAMILY_IPV4, "ns/svc", "p", PROTOCOL_TCP));
+}
+
 static void service_without_cluster_ip_or_ports_is_no_change(void **state)
 {
 	struct model *model = *state;
@@ -398,6 +437,8 @@ int main(void)
 		MODEL_TEST(removing_an_unknown_service_is_no_change),
 		MODEL_TEST(families_track_apart),
 		MODEL_TEST(change_back_is_seen_by_the_family_that_took_the_change),
+		MODEL_TEST(ignored_family_keeps_nothing),
+		MODEL_TEST(slice_that_moves_to_an_ignored_family_leaves_the_other),
 		MODEL_TEST(service_without_cluster_ip_or_ports_is_no_change),
 		MODEL_TEST(turning_headless_removes_the_service),
 		MODEL_TEST(newest_service_is_read),

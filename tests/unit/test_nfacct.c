@@ -7,8 +7,7 @@
 #include "fake_tools.h"
 #include "kernel/nfacct.h"
 
-/* -- against the kernel, in a namespace of its own
- * --------------------------------------------------------- */
+/* -- against the kernel, in a namespace of its own */
 
 static void need_nfacct(void)
 {
@@ -100,9 +99,7 @@ static void counts_packets(void **state attr_unused)
 	assert_true(counter.packets > 0 && counter.bytes > 20);
 }
 
-/* -- decoding
- * -------------------------------------------------------------------------------------------------
- */
+/* -- decoding */
 
 struct message {
 	char buffer[1024];

@@ -50,7 +50,7 @@ static void seen_done(struct seen *seen)
 	text_done(&seen->sent);
 }
 
-#define cleanup_seen cleanup(seen_done)
+#define cleanup_seen attr_cleanup(seen_done)
 
 /* Runs a shell script to its end. */
 static void run(const char *script, struct process_spec *spec, struct seen *seen)
@@ -252,7 +252,7 @@ static void a_missing_program_is_an_error_of_the_start(void **state attr_unused)
 			    "starting nothing (/nonexistent/nothing): No such file or directory");
 }
 
-static struct process *start_cat(struct event_base *loop, struct text *input, bool finish_alone,
+static struct process *start_cat(struct event_base *loop, struct text *input, int64_t grace_ns,
 				 const char *script, struct seen *seen)
 {
 	const char *argv[] = {"sh", "-c", script, NULL};
@@ -261,7 +261,7 @@ static struct process *start_cat(struct event_base *loop, struct text *input, bo
 		.argv = argv,
 		.input = input,
 		.output_max = 1 << 20,
-		.finish_alone = finish_alone,
+		.grace_ns = grace_ns,
 		.done = on_done,
 		.arg = seen,
 	};
@@ -277,29 +277,81 @@ static void cancelling_ends_it_without_a_callback(void **state attr_unused)
 	cleanup_seen struct seen seen = {0};
 	struct event_base *loop = event_base_new();
 
-	process_cancel(start_cat(loop, NULL, false, "exec sleep 1000", &seen));
+	process_cancel(start_cat(loop, NULL, 0, "exec sleep 1000", &seen));
 	event_base_loop(loop, EVLOOP_NONBLOCK);
 	assert_false(seen.done);
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no child is left */
 	event_base_free(loop);
 }
 
-/* One that may finish alone sees the end of its input, and is not killed. */
-static void cancelling_lets_a_writer_finish(void **state attr_unused)
+/* Cancels a program once it has got its input and opened a file; does it still write it? */
+static bool cancelled_writer_finishes(int64_t grace_ns, const char *work)
 {
 	cleanup_seen struct seen seen = {0};
 	cleanup_text struct text input = {0};
 	struct event_base *loop = event_base_new();
-	int status;
+	char template[] = "/tmp/portolan-test-XXXXXX";
+	cleanup_free char *path = xasprintf("%s/written", mkdtemp(template));
+	cleanup_free char *script = xasprintf("cat; exec >%s; %s; echo done", path, work);
+	struct process *process;
+	struct stat st = {0};
 
-	for (int i = 0; i < 400000; i++)
-		text_str(&input, "a line that is not all sent\n");
-	process_cancel(start_cat(loop, &input, true, "cat >/dev/null; exit 7", &seen));
-	assert_true(waitpid(-1, &status, 0) > 0);
-	assert_true(WIFEXITED(status));
-	assert_int_equal(WEXITSTATUS(status), 7);
-	assert_false(seen.done);
+	text_str(&input, "transaction\n");
+	process = start_cat(loop, &input, grace_ns, script, &seen);
+	while (stat(path, &st) < 0)
+		event_base_loop(loop, EVLOOP_NONBLOCK);
+	process_cancel(process);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no child is left */
+	assert_int_equal(stat(path, &st), 0);
+	unlink(path);
+	rmdir(template);
 	event_base_free(loop);
+	return st.st_size > 0;
+}
+
+static void cancelling_gives_a_writer_its_grace(void **state attr_unused)
+{
+	static const char *const busy = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done";
+
+	assert_true(cancelled_writer_finishes(20 * CLOCK_NS_PER_SECOND, busy));
+	assert_false(cancelled_writer_finishes(0, "exec sleep 1000"));
+	assert_false(cancelled_writer_finishes(CLOCK_NS_PER_MS, "exec sleep 1000"));
+}
+
+static _Noreturn void die_in_mid_program(const char *script)
+{
+	struct event_base *loop = event_base_new();
+	struct seen seen = {0};
+
+	start_cat(loop, NULL, 0, script, &seen);
+	event_base_loop(loop, EVLOOP_ONCE); /* its first words */
+	kill(getpid(), SIGKILL);
+	abort();
+}
+
+/* A daemon that is killed in mid-sync leaves no program behind that writes later. */
+static void a_program_dies_with_its_parent(void **state attr_unused)
+{
+	char template[] = "/tmp/portolan-test-XXXXXX";
+	cleanup_free char *fifo = xasprintf("%s/fifo", mkdtemp(template));
+	cleanup_free char *script =
+		xasprintf("exec 9>%s; echo here >&9; echo; exec sleep 1000", fifo);
+	char said[16] = "";
+	pid_t parent;
+	int fd;
+
+	assert_int_equal(mkfifo(fifo, 0600), 0);
+	parent = fork();
+	if (parent == 0)
+		die_in_mid_program(script);
+	fd = open(fifo, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(read(fd, said, sizeof(said)), 5);
+	assert_string_equal(said, "here\n");
+	assert_int_equal(read(fd, said, sizeof(said)), 0); /* the only writer is gone */
+	assert_int_equal(waitpid(parent, NULL, 0), parent);
+	close(fd);
+	unlink(fifo);
+	rmdir(template);
 }
 
 static void the_loop_is_not_blocked_while_it_runs(void **state attr_unused)
@@ -312,8 +364,8 @@ static void the_loop_is_not_blocked_while_it_runs(void **state attr_unused)
 	cleanup_free char *writer = xasprintf("echo through >%s", fifo);
 
 	assert_int_equal(mkfifo(fifo, 0600), 0);
-	start_cat(loop, NULL, false, reader, &seen[0]);
-	start_cat(loop, NULL, false, writer, &seen[1]); /* the first waits for the second */
+	start_cat(loop, NULL, 0, reader, &seen[0]);
+	start_cat(loop, NULL, 0, writer, &seen[1]); /* the first waits for the second */
 	fake_wait(loop, &seen[0].done);
 	fake_wait(loop, &seen[1].done);
 	assert_string_equal(seen[0].output, "through\n");
@@ -360,7 +412,8 @@ int main(void)
 		cmocka_unit_test(programs_are_found_in_path),
 		cmocka_unit_test(a_missing_program_is_an_error_of_the_start),
 		cmocka_unit_test(cancelling_ends_it_without_a_callback),
-		cmocka_unit_test(cancelling_lets_a_writer_finish),
+		cmocka_unit_test(cancelling_gives_a_writer_its_grace),
+		cmocka_unit_test(a_program_dies_with_its_parent),
 		cmocka_unit_test(the_loop_is_not_blocked_while_it_runs),
 		cmocka_unit_test(how_it_ended_is_said_in_one_line),
 	};

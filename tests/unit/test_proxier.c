@@ -199,6 +199,24 @@ static void first_sync_is_direct(void **state)
 	assert_int_equal(count_logged("First sync done"), 1);
 }
 
+static void the_first_change_after_the_start_runs_at_once(void **state)
+{
+	struct fixture *f = *state;
+
+	make_proxier(f);
+	proxier_start(f->proxier);
+	finish(0, NULL);
+	proxier_request(f->proxier);
+	pass(f, 0); /* the first sync was no run of the schedule */
+	assert_int_equal(fake.syncs, 2);
+	finish(0, NULL);
+	proxier_request(f->proxier);
+	pass(f, 0); /* but this one was */
+	assert_int_equal(fake.syncs, 2);
+	pass(f, 1 * S);
+	assert_int_equal(fake.syncs, 3);
+}
+
 static void requests_merge_and_keep_their_distance(void **state)
 {
 	struct fixture *f = *state;
@@ -206,18 +224,21 @@ static void requests_merge_and_keep_their_distance(void **state)
 	make_proxier(f);
 	proxier_start(f->proxier);
 	finish(0, NULL);
+	proxier_request(f->proxier);
+	pass(f, 0);
+	finish(0, NULL);
 	for (int i = 0; i < 5; i++)
 		proxier_request(f->proxier);
 	pass(f, 999 * MS);
-	assert_int_equal(fake.syncs, 1);
-	pass(f, 1 * MS);
 	assert_int_equal(fake.syncs, 2);
+	pass(f, 1 * MS);
+	assert_int_equal(fake.syncs, 3);
 	finish(0, NULL);
 	pass(f, 10 * S);
-	assert_int_equal(fake.syncs, 2);
+	assert_int_equal(fake.syncs, 3);
 	proxier_request(f->proxier);
 	pass(f, 0); /* the distance is long past */
-	assert_int_equal(fake.syncs, 3);
+	assert_int_equal(fake.syncs, 4);
 }
 
 static void a_request_during_a_sync_leads_to_another(void **state)
@@ -383,6 +404,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(nothing_is_synced_before_the_start),
 		TEST(first_sync_is_direct),
+		TEST(the_first_change_after_the_start_runs_at_once),
 		TEST(requests_merge_and_keep_their_distance),
 		TEST(a_request_during_a_sync_leads_to_another),
 		TEST(a_failed_first_sync_is_tried_again),

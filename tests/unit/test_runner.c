@@ -225,6 +225,23 @@ static void runner_without_intervals_runs_each_request(void **state attr_unused)
 	assert_true(runner_next(&world.runner, world.now) == RUNNER_NEVER);
 }
 
+static void runner_keeps_no_distance_from_a_run_apart(void **state attr_unused)
+{
+	struct world world = world_new(1 * S, 5 * S, 10 * S);
+
+	runner_started_apart(&world.runner);
+	runner_request(&world.runner);
+	runner_finished(&world.runner, true, world.now);
+	tick(&world);
+	assert_int_equal(world.runs, 1);
+	request(&world);
+	assert_int_equal(world.runs, 1); /* of the schedule: from here on it counts */
+	runner_started_apart(&world.runner);
+	runner_finished(&world.runner, false, world.now);
+	step(&world, 5 * S);
+	assert_int_equal(world.runs, 2); /* the retry of that, which served the request, too */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -241,6 +258,7 @@ int main(void)
 		cmocka_unit_test(runner_retry_never_beats_min_interval),
 		cmocka_unit_test(runner_retry_is_not_later_than_max_interval),
 		cmocka_unit_test(runner_without_intervals_runs_each_request),
+		cmocka_unit_test(runner_keeps_no_distance_from_a_run_apart),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,14 +3,15 @@
 
 /*
  * Empty chains that nobody has a reason to remove: when they are gone, somebody flushed the tables,
- *and our rules went with them.
+ * and our rules went with them.
  *
- *	CREATE	the chain is created in mangle, nat and filter; a failure is tried again after
- *`interval`
- *	WATCH	each `interval` the chain in mangle is looked for. Exit status 4 says nothing about
- *it (the lock was held): the next turn will tell FLUSHED	it is gone: each `poll`, for `limit`
- *at most, the others are looked for, so that the answer does not come while the flush is still
- *under way. Then gone() is called, and all starts over.
+ *	CREATE   the chain is created in mangle, nat and filter; a failure is tried again after
+ *	         `interval`
+ *	WATCH    each `interval` the chain in mangle is looked for. Exit status 4 says nothing about
+ *	         it (the lock was held): the next turn will tell
+ *	FLUSHED  it is gone: each `poll`, for `limit` at most, the others are looked for, so that the
+ *	         answer does not come while the flush is still under way. Then gone() is called, and
+ *	         all starts over.
  */
 
 #include "kernel/iptables_tool.h"

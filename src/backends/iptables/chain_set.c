@@ -4,8 +4,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* Open addressing, at most half full. A chain's hash is as good as random, so it is its own place.
- */
+/* Open addressing, at most half full. A chain's hash is as good as random: it is its own place. */
 
 static_assert(sizeof(struct chain_slot) == 11, "slots are packed");
 

@@ -20,4 +20,4 @@ void chain_set_done(struct chain_set *set);
 void chain_set_add(struct chain_set *set, enum chain_kind kind, const struct chain_hash *hash);
 bool chain_set_has(const struct chain_set *set, const char *name);
 
-#define cleanup_chain_set cleanup(chain_set_done)
+#define cleanup_chain_set attr_cleanup(chain_set_done)

@@ -48,6 +48,5 @@ void chain_hash_endpoint(const char *id, enum protocol protocol, const struct ad
 void chain_name_make(enum chain_kind kind, const struct chain_hash *hash, struct chain_name *ret);
 /* Is it a chain of a service port or endpoint, by its name? */
 bool chain_is_per_service(const char *name);
-/* The way back: false when the name is not a prefix and 16 letters, and then nothing is returned.
- */
+/* The way back: false, and nothing returned, when the name is not a prefix and 16 letters. */
 bool chain_name_parse(const char *name, enum chain_kind *ret_kind, struct chain_hash *ret_hash);

@@ -55,8 +55,7 @@ static void note(struct leftovers *leftovers, int r, const struct err *err)
 	*leftovers->err = *err;
 }
 
-/* -- jump rules
- * ---------------------------------------------------------------------------------------- */
+/* -- jump rules */
 
 static void remove_jump(struct leftovers *leftovers, const struct rule *rule)
 {
@@ -82,8 +81,7 @@ static void remove_jump(struct leftovers *leftovers, const struct rule *rule)
 	note(leftovers, r, &err);
 }
 
-/* -- chains
- * -------------------------------------------------------------------------------------------- */
+/* -- chains */
 
 /* One table: the chains found in it that are ours, as restore text. */
 struct table_leftovers {

@@ -16,26 +16,35 @@ static const struct prefix loopback_ipv6 = {
 	.length = 128,
 };
 
+static const char *const filter_chains[] = {
+	CHAIN_SERVICES,  CHAIN_EXTERNAL_SERVICES, CHAIN_FORWARD,
+	CHAIN_NODEPORTS, CHAIN_PROXY_FIREWALL,
+};
+
+static const char *const nat_chains[] = {
+	CHAIN_SERVICES,
+	CHAIN_NODEPORTS,
+	CHAIN_POSTROUTING,
+	CHAIN_MARK_MASQ,
+};
+
+bool fixed_rules_is_shared(const char *nat_chain)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(nat_chains); i++)
+		if (streq(nat_chains[i], nat_chain))
+			return true;
+	return false;
+}
+
 void fixed_rules_chains(struct rule_output *output)
 {
-	static const char *const filter[] = {
-		CHAIN_SERVICES,  CHAIN_EXTERNAL_SERVICES, CHAIN_FORWARD,
-		CHAIN_NODEPORTS, CHAIN_PROXY_FIREWALL,
-	};
-	static const char *const nat[] = {
-		CHAIN_SERVICES,
-		CHAIN_NODEPORTS,
-		CHAIN_POSTROUTING,
-		CHAIN_MARK_MASQ,
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(filter); i++)
-		txn_chain(output->txn, TABLE_FILTER, filter[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(filter_chains); i++)
+		txn_chain(output->txn, TABLE_FILTER, filter_chains[i]);
 	/* kubelet's, too: left alone unless there is a rule for it */
 	if (output->localhost_node_ports)
 		txn_chain(output->txn, TABLE_FILTER, CHAIN_KUBELET_FIREWALL);
-	for (size_t i = 0; i < ARRAY_SIZE(nat); i++)
-		txn_chain(output->txn, TABLE_NAT, nat[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(nat_chains); i++)
+		txn_chain(output->txn, TABLE_NAT, nat_chains[i]);
 }
 
 /*

@@ -5,8 +5,10 @@
 
 #include "backends/iptables/rule_output.h"
 
-void fixed_rules_chains(
-	struct rule_output *output); /* declares the shared chains, which empties them */
+/* Declares the shared chains, which empties them. */
+void fixed_rules_chains(struct rule_output *output);
+/* Is it one of those of the nat table? */
+bool fixed_rules_is_shared(const char *nat_chain);
 void fixed_rules_head(struct rule_output *output); /* before the services' rules */
 /* Behind them: the way to NodePorts must be the last rule of its chain. */
 void fixed_rules_tail(struct rule_output *output, const struct ruleset_input *input);

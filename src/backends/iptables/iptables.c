@@ -12,8 +12,7 @@
 #include "kernel/nfacct.h"
 #include "kernel/sysctl.h"
 
-/* The iptables backend: rules (ruleset.h), programs (iptables_tool.h), and the steps between them
- * (sync.h). */
+/* The iptables backend: rules (ruleset.h), programs (iptables_tool.h), the steps between (sync.h) */
 
 #define SYSCTL_ROUTE_LOCALNET "net/ipv4/conf/all/route_localnet"
 #define SYSCTL_BE_LIBERAL     "net/netfilter/nf_conntrack_tcp_be_liberal"
@@ -30,11 +29,9 @@ struct backend {
 	struct canary *canary; /* NULL: not watching */
 	bool synced;           /* well, at least once */
 	bool watch_wanted;
-	bool full_again; /* asked for while a sync was running, whose success must not forget it */
 };
 
-/* -- can this host do it?
- * ------------------------------------------------------------------------------- */
+/* -- can this host do it? */
 
 static bool has_ipv6(struct err *err)
 {
@@ -72,8 +69,7 @@ static int usable(enum family family, struct err *err)
 	return r >= 0;
 }
 
-/* -- open and close
- * ------------------------------------------------------------------------------------ */
+/* -- open and close */
 
 static void on_synced(void *arg, const struct backend_result *result);
 
@@ -130,13 +126,11 @@ static int backend_open(struct event_base *loop, const struct settings *settings
 	return 0;
 }
 
-/* -- syncing and watching
- * ------------------------------------------------------------------------------- */
+/* -- syncing and watching */
 
 static void need_full_sync(struct backend *backend)
 {
-	ruleset_need_full_sync(backend->ruleset);
-	backend->full_again = sync_running(backend->sync);
+	ruleset_need_full_sync(backend->ruleset); /* a sync that runs now does not forget it */
 }
 
 static void on_gone(void *arg)
@@ -172,8 +166,6 @@ static void on_synced(void *arg, const struct backend_result *result)
 
 	if (result->error == 0)
 		backend->synced = true;
-	if (backend->full_again)
-		need_full_sync(backend);
 	start_watching(backend);
 	backend->events->synced(backend->events->arg, result);
 }

@@ -53,8 +53,7 @@ static void render_restore(struct ruleset *ruleset, const struct render_input *i
 	restore_writer_done(&writer);
 }
 
-/* What a full sync does one by one before it restores: chains to jump to, the jumps, and the
- * canaries. */
+/* What a full sync does one by one: chains to jump to, the jumps, and the canaries. */
 static void render_around(struct save_writer *writer)
 {
 	struct txn *txn = save_writer_txn(writer);

@@ -99,9 +99,8 @@ struct target {
 	};
 };
 
-#define RULE_MATCH_MAX 8
-#define RULE_COMMENT_MAX \
-	255 /* what the kernel's comment match can hold; longer ones are an error */
+#define RULE_MATCH_MAX   8
+#define RULE_COMMENT_MAX 255 /* what the kernel's comment match can hold; writers cut there */
 
 struct rule {
 	enum table table;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Where the parts of a ruleset put their rules during one sync, and what they need to know to
- * choose them. */
+/* Where the parts of a ruleset put their rules during one sync, and what decides on them. */
 
 #include "backends/iptables/ruleset.h"
 

@@ -9,8 +9,7 @@
 
 #include "backends/iptables/rule.h"
 
-/* Upper bound of one rule's text: eight matches, each with at most one text of RULE_COMMENT_MAX
- * bytes. */
+/* Upper bound of one rule's text: each match has at most one text of RULE_COMMENT_MAX bytes. */
 #define RULE_TEXT_MAX ((RULE_MATCH_MAX + 1) * (RULE_COMMENT_MAX + 96))
 
 static inline char *put_bytes(char *at, const char *s, size_t n)

@@ -259,7 +259,7 @@ static size_t delete_stale_chains(const struct ruleset *ruleset, const struct ru
 {
 	cleanup_free const char **stale = xcalloc(input->n_nat_chains + 1, sizeof(char *));
 	cleanup_chain_set struct chain_set active = {0};
-	size_t n = 0;
+	size_t n = 0, deleted = 0;
 
 	collect_active(ruleset, &active);
 	for (size_t i = 0; i < input->n_nat_chains; i++) {
@@ -270,9 +270,13 @@ static size_t delete_stale_chains(const struct ruleset *ruleset, const struct ru
 	}
 	for (size_t i = 0; i < n; i++)
 		txn_chain(txn, TABLE_NAT, stale[i]);
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
+		if (input->held_chains && map_get(input->held_chains, stale[i]))
+			continue;
 		txn_delete_chain(txn, TABLE_NAT, stale[i]);
-	return n;
+		deleted++;
+	}
+	return deleted;
 }
 
 static void count_refusals(const struct service_plan *plan, struct ruleset_stats *stats)

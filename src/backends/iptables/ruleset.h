@@ -2,15 +2,14 @@
 #pragma once
 
 /*
- * The rules of iptables mode for one family: state and decisions, no processes and no clock of its
- *own.
+ * The rules of iptables mode for one family: state and decisions, no processes, no clock of its own.
  *
  * A sync is prepared here and carried out elsewhere (sync.h, or a dry run):
  *
  *	ruleset_begin()   takes the model's changes, plans what is dirty, decides full or partial,
- *			  and says whether a list of existing chains is wanted
+ *	                  and says whether a list of existing chains is wanted
  *	ruleset_write()   says the whole transaction to a writer
- *	ruleset_end()	  notes success or failure; after a failure the next sync is full
+ *	ruleset_end()     notes success or failure; after a failure the next sync is full
  */
 
 #include "backends/iptables/chains.h"
@@ -33,10 +32,14 @@ struct ruleset_host {
 /* Facts read anew for each sync. */
 struct ruleset_input {
 	int64_t now_ns; /* monotonic */
-	/* names of the nat chains that exist, for finding stale ones; NULL: not known, none is
-	 * deleted */
+	/* names of the nat chains that exist; NULL: not known, no stale one is deleted */
 	const char *const *nat_chains;
 	size_t n_nat_chains;
+	/*
+	 * Those of them that foreign rules lead to, by name; NULL: none. The kernel would refuse to
+	 * delete them, and all that is written with it, so a stale one is only emptied.
+	 */
+	const struct map *held_chains;
 	/* addresses of the node's interfaces; only read when node ports are limited to CIDRs */
 	bool addresses_known;
 	const struct addr *addresses;
@@ -68,8 +71,7 @@ struct ruleset_begun {
 	bool wants_addresses;
 };
 
-/* Takes the model's pending changes of the family; they are handed to the caller with *ret_changes.
- */
+/* Takes the model's pending changes of the family and hands them on in *ret_changes. */
 void ruleset_begin(struct ruleset *ruleset, struct model *model, int64_t now_ns,
 		   struct model_changes *ret_changes, struct ruleset_begun *ret);
 void ruleset_write(struct ruleset *ruleset, const struct ruleset_input *input, struct txn *txn,

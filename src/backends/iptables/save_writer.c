@@ -91,8 +91,7 @@ static void chain_insert(struct save_chain *chain, size_t offset, const char *li
 	chain->size += n;
 }
 
-/* Each of these puts the words of one match, with a blank before every word; NULL: moved to the
- * front. */
+/* Each of these puts the words of one match, with a blank before every word. */
 typedef char *put_fn(char *at, const struct match *match, enum family family);
 
 /* Quoted unless it is plain letters. */
@@ -192,6 +191,7 @@ static char *put_nfacct(char *at, const struct match *match, enum family family 
 	return put_string(PUT(at, " -m nfacct --nfacct-name  "), match->text);
 }
 
+/* What is missing here stands in front, see put_front(). */
 static put_fn *const put_match[MATCH_COUNT] = {
 	[MATCH_COMMENT] = put_comment,
 	[MATCH_PROTOCOL] = put_protocol_match,

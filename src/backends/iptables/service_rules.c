@@ -13,8 +13,8 @@
  *	KUBE-NODEPORTS --- node port -------------> EXT
  *
  * SVC holds the endpoints for policy Cluster, SVL those for policy Local; FW exists only with
- *source ranges. Destinations that lead nowhere have a rule in the filter table instead. The plan
- *has made every decision; here each becomes a rule. The order is kube-proxy's, rule by rule.
+ * source ranges. Destinations that lead nowhere have a rule in the filter table instead. The plan
+ * has made every decision; here each becomes a rule. The order is kube-proxy's, rule by rule.
  */
 
 struct port_writer {
@@ -316,8 +316,7 @@ static void match_local(const struct detector *detector, bool invert, char *inte
 	rule_interface(rule, invert, interface);
 }
 
-/* Who is not a pod of this cluster may have come by a route through this node: answers must come
- * back here. */
+/* Who is not a pod may have come by a route through this node: answers must come back here. */
 static void add_cluster_ip_masquerade(struct port_writer *w)
 {
 	const struct settings *settings = w->output->settings;
@@ -361,8 +360,7 @@ static void add_node_short_cut(struct port_writer *w, const char *what, const ch
 	add(w, &rule);
 }
 
-/* Policy Cluster masquerades; policy Local does not, but lets pods and the node itself use all
- * endpoints. */
+/* Policy Cluster masquerades; policy Local does not, but lets pods and the node use them all. */
 static void add_external(struct port_writer *w)
 {
 	struct rule rule;
@@ -465,8 +463,7 @@ static void add_affinity(struct port_writer *w, const char *chain, const struct 
 	}
 }
 
-/* Each rule takes its share of what the ones before it left: 1/n, 1/(n-1), ... and the last takes
- * all. */
+/* Each rule takes its share of what those before it left: 1/n, 1/(n-1), ... and the last all. */
 static void add_balance(struct port_writer *w, const char *chain, const struct index_list *list)
 {
 	struct endpoint_walk walk = {0};

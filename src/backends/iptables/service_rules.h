@@ -18,8 +18,8 @@ struct service_rules {
 
 /* Takes the plan over and hashes the names of all its chains. */
 struct service_rules *service_rules_new(struct service_plan *plan);
-struct service_rules *
-service_rules_free(struct service_rules *service); /* accepts NULL, returns NULL */
+/* Accepts NULL, returns NULL. */
+struct service_rules *service_rules_free(struct service_rules *service);
 
 size_t service_rules_count_hashes(const struct service_rules *service);
 /* Calls fn for each chain of its own, in the order in which they are declared. */

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "backends/iptables/fixed_rules.h"
 #include "backends/iptables/restore_writer.h"
 #include "base/arena.h"
 #include "base/log.h"
@@ -47,6 +48,7 @@ struct sync {
 	struct arena *chain_names;
 	const char **chains; /* NULL: not known */
 	size_t n_chains, chains_capacity;
+	struct map held_chains; /* by foreign rules */
 	bool chains_known;
 	bool addresses_known;
 	struct addr *addresses;
@@ -55,8 +57,7 @@ struct sync {
 
 static void go_on(struct sync *sync);
 
-/* -- begin and end
- * ------------------------------------------------------------------------------------- */
+/* -- begin and end */
 
 struct sync *sync_new(struct iptables_tool *tool, struct ruleset *ruleset,
 		      struct ruleset_host *host, const struct settings *settings, bool nfacct,
@@ -81,6 +82,7 @@ static void reset(struct sync *sync)
 	sync->job = NULL;
 	sync->chain_names = arena_free(sync->chain_names);
 	free(take(sync->chains));
+	map_done(&sync->held_chains);
 	free(take(sync->addresses));
 	model_changes_done(&sync->changes);
 	sync->changes = (struct model_changes){0};
@@ -128,8 +130,7 @@ static void next_step(struct sync *sync)
 	go_on(sync);
 }
 
-/* -- JUMPS
- * --------------------------------------------------------------------------------------------- */
+/* -- JUMPS */
 
 static void start_jump(struct sync *sync);
 
@@ -176,8 +177,7 @@ static void start_jump(struct sync *sync)
 	sync->job = iptables_tool_start(sync->tool, &command, jump_done, sync);
 }
 
-/* -- COUNTERS
- * ------------------------------------------------------------------------------------------ */
+/* -- COUNTERS */
 
 static void ensure_counter(const char *name, bool *usable)
 {
@@ -199,16 +199,32 @@ static void ensure_counters(struct sync *sync)
 	next_step(sync);
 }
 
-/* -- CHAINS
- * -------------------------------------------------------------------------------------------- */
+/* -- CHAINS */
+
+/* A rule of somebody else that leads to a chain of ours holds it: it cannot be deleted. */
+static void take_rule(struct sync *sync, const char *line)
+{
+	struct iptables_jump jump;
+	char *name;
+
+	if (!has_prefix(line, "-A ") || chain_is_per_service(line + 3))
+		return; /* ours, as most are */
+	if (!iptables_save_jump(line, &jump) || !chain_is_per_service(jump.target) ||
+	    fixed_rules_is_shared(jump.chain))
+		return;
+	name = arena_strdup(sync->chain_names, jump.target);
+	map_set(&sync->held_chains, name, name);
+}
 
 static void take_line(void *arg, const char *line, size_t length attr_unused)
 {
 	struct sync *sync = arg;
 	size_t n = iptables_save_chain(line);
 
-	if (n == 0)
+	if (n == 0) {
+		take_rule(sync, line);
 		return;
+	}
 	array_grow(&sync->chains, &sync->chains_capacity, sync->n_chains, sizeof(*sync->chains));
 	sync->chains[sync->n_chains++] = arena_printf(sync->chain_names, "%.*s", (int)n, line + 1);
 }
@@ -233,8 +249,7 @@ static void start_chains(struct sync *sync)
 		iptables_tool_save(sync->tool, table_name(TABLE_NAT), take_line, chains_done, sync);
 }
 
-/* -- ADDRESSES
- * ----------------------------------------------------------------------------------------- */
+/* -- ADDRESSES */
 
 static void read_addresses(struct sync *sync)
 {
@@ -250,8 +265,7 @@ static void read_addresses(struct sync *sync)
 	next_step(sync);
 }
 
-/* -- RESTORE
- * ------------------------------------------------------------------------------------------- */
+/* -- RESTORE */
 
 static void restore_done(void *arg, int r, struct err *err)
 {
@@ -272,6 +286,7 @@ static void start_restore(struct sync *sync)
 			      : sync->chains      ? sync->chains
 						  : none,
 		.n_nat_chains = sync->n_chains,
+		.held_chains = &sync->held_chains,
 		.addresses_known = sync->addresses_known,
 		.addresses = sync->addresses,
 		.n_addresses = sync->n_addresses,
@@ -286,8 +301,7 @@ static void start_restore(struct sync *sync)
 	sync->job = iptables_tool_restore(sync->tool, NULL, &text, restore_done, sync);
 }
 
-/* -- the steps
- * ----------------------------------------------------------------------------------------- */
+/* -- the steps */
 
 static bool always(const struct sync *sync attr_unused)
 {

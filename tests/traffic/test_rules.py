@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kernel holds what the dry run promises: iptables-save equals `portolan render --format=save`."""
+
+import difflib
+import random
+import re
+
+import pytest
+
+from lab.check import served
+from lab.daemon import program, save
+from lab.manifests import Endpoint, Service, cluster_ip
+from lab.topology import wait_for
+
+FLAGS = {
+    "default": {},
+    "masquerade-all": {"flags": ("--masquerade-all",)},
+    "bridge": {"detector": ("--detect-local-mode=BridgeInterface", "--pod-bridge-interface=cni0")},
+    "no-detector": {"detector": ()},
+    "no-localhost": {"flags": ("--iptables-localhost-nodeports=false", "--iptables-masquerade-bit=7")},
+    "node-port-addresses": {"flags": ("--nodeport-addresses=192.0.2.0/24,2001:db8:2::/64",)},
+}
+
+
+@pytest.fixture(autouse=True)
+def iptables_only(mode):
+    if mode != "iptables":
+        pytest.skip("compares iptables-save")
+
+
+def plain(text):
+    """Without times, versions and counters."""
+    lines = (re.sub(r"\[\d+:\d+\]$", "[0:0]", line) for line in text.splitlines())
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def differences(cluster):
+    kernel = plain(save(cluster.lab, 4)) + plain(save(cluster.lab, 6))
+    promised = plain(cluster.daemon.render("--format=save"))
+    assert len(kernel) > 50
+    return "\n".join(difflib.unified_diff(promised, kernel, "promised", "kernel", lineterm="", n=0))
+
+
+def some_services(cluster):
+    local = {"externalTrafficPolicy": "Local", "healthCheckNodePort": 32000}
+    return [
+        Service("plain", 110, cluster.pods + cluster.remote_pods),
+        Service("datagrams", 111, cluster.pods, proto="UDP", kind="NodePort"),
+        Service("streams", 112, cluster.pods, proto="SCTP", external=True),
+        Service("balanced", 113, cluster.pods, kind="LoadBalancer", loadBalancerSourceRanges=["192.0.2.0/24", "2001:db8::/32"]),
+        Service("local", 114, cluster.pods[:1] + cluster.remote_pods, kind="LoadBalancer", affinity=60, external=True, **local),
+        Service("far", 115, cluster.remote_pods, kind="NodePort", externalTrafficPolicy="Local", internalTrafficPolicy="Local"),
+        Service("empty", 116, [], kind="LoadBalancer", external=True),
+        Service("ending", 117, [Endpoint(pod, "terminating") for pod in cluster.pods]),
+        Service("old", 118, cluster.pods, families=(4,)),
+        Service("young", 119, cluster.pods, families=(6,)),
+    ]
+
+
+@pytest.mark.parametrize("name", FLAGS)
+def test_first_sync_equals_the_dry_run(clusters, name):
+    more = dict(FLAGS[name])
+    cluster = clusters(*more.pop("flags", ()), **more)
+    cluster.daemon.write_services(*some_services(cluster))
+    cluster.daemon.stop()
+    cluster.node.run("iptables-restore", stdin="*filter\nCOMMIT\n*nat\nCOMMIT\n*mangle\nCOMMIT\n")
+    cluster.node.run("ip6tables-restore", stdin="*filter\nCOMMIT\n*nat\nCOMMIT\n*mangle\nCOMMIT\n")
+    cluster.daemon.start()
+    canaries_are_there(cluster)
+    assert not differences(cluster)
+
+
+def canaries_are_there(cluster):
+    """They follow the first sync, and nobody announces them."""
+    wait_for(lambda: all(save(cluster.lab, family).count("KUBE-PROXY-CANARY") == 3 for family in (4, 6)), what="six canaries")
+
+
+def random_service(chance, cluster, number):
+    pods = cluster.pods + cluster.remote_pods
+    chosen = [Endpoint(pod, chance.choice(("ready", "ready", "terminating"))) for pod in pods if chance.random() < 0.6]
+    policy = chance.choice(("Cluster", "Local"))
+    return Service(
+        f"random-{number}",
+        number,
+        chosen,
+        proto=chance.choice(("TCP", "UDP")),
+        kind=chance.choice(("ClusterIP", "NodePort", "LoadBalancer")),
+        external=chance.random() < 0.3,
+        affinity=chance.choice((0, 0, 20)),
+        internalTrafficPolicy=chance.choice(("Cluster", "Local")),
+        externalTrafficPolicy=policy,
+        healthCheckNodePort=32000 + number if policy == "Local" else 0,
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_many_changes_end_where_a_first_sync_would(cluster, seed):
+    """Partial syncs, one after the other; after each the kernel holds neither less nor more."""
+    chance = random.Random(seed)
+    services = {}
+    for _ in range(12):
+        for number in chance.sample(range(120, 126), 2):
+            if number in services and chance.random() < 0.3:
+                del services[number]
+            else:
+                services[number] = random_service(chance, cluster, number)
+        cluster.serve(*services.values())
+        assert not differences(cluster)
+
+
+def test_foreign_rules_are_left_alone(cluster, family):
+    tool = "iptables" if family == 4 else "ip6tables"
+    mine = ["-p", "tcp", "--dport", "4711", "-j", "ACCEPT"]
+    cluster.node.run(tool, "-N", "SOMEBODY")
+    cluster.node.run(tool, "-A", "SOMEBODY", *mine)
+    cluster.node.run(tool, "-A", "INPUT", "-j", "SOMEBODY")
+    try:
+        web = cluster.service(126, cluster.pods)
+        cluster.daemon.stop()
+        cluster.daemon.start()
+        assert served(cluster.node.request(web.cluster_ip[family], web.port))
+        cluster.node.run(tool, "-C", "SOMEBODY", *mine)
+        cluster.node.run(tool, "-C", "INPUT", "-j", "SOMEBODY")
+    finally:
+        cluster.node.run(tool, "-D", "INPUT", "-j", "SOMEBODY")
+        cluster.node.run(tool, "-F", "SOMEBODY")
+        cluster.node.run(tool, "-X", "SOMEBODY")
+
+
+def test_cleanup_removes_all_but_what_is_shared_with_kubelet(clusters, family):
+    cluster = clusters(pods=2)
+    cluster.serve(*some_services(cluster))
+    cluster.daemon.stop()
+    cluster.node.run(program(), "cleanup")
+    left = [line for line in plain(save(cluster.lab, family)) if "KUBE-" in line]
+    assert not [line for line in left if "KUBE-FIREWALL" not in line]
+    cluster.daemon.start()
+    assert served(cluster.node.request(cluster_ip(family, 110), 80))

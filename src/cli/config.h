@@ -51,6 +51,13 @@ struct config {
 
 void config_done(struct config *config);
 
+/*
+ * Adds the names of the fields in which two configurations differ. True when all of them can be
+ * changed while a daemon runs: the log level, sync periods, node port addresses and how local
+ * traffic is told from other.
+ */
+bool config_compare(const struct config *a, const struct config *b, struct problems *fields);
+
 /* This node's addresses: a bind address, else the Node's (NULL: not known), else loopback. */
 struct node_ips {
 	enum family primary;

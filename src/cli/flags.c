@@ -127,8 +127,8 @@ static int set_float(void *at, const char *value)
 
 static int set_quantity(void *at, const char *value)
 {
-	static const char *const units[] = {"",   "k",  "K",  "M",  "G",  "T",  "P",
-					    "E",  "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
+	static const char *const units[] = {"",  "k",  "K",  "M",  "G",  "T",  "P",
+					    "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
 	size_t n = strspn(value, "0123456789");
 
 	(void)at;

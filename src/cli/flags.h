@@ -35,7 +35,7 @@ enum flag_kind {
 	FLAG_LIST,     /* struct flag_list; split at commas, "" adds nothing */
 	FLAG_DURATION, /* int64_t nanoseconds */
 	/* only in rows with a path */
-	FLAG_ADDRESS,  /* as a string, but "" changes nothing */
+	FLAG_ADDRESS, /* as a string, but "" changes nothing */
 	FLAG_FLOAT,
 	FLAG_QUANTITY, /* bytes: 512, 1K, 2Ki, ... */
 	FLAG_GATES,    /* Name=bool,... */
@@ -60,8 +60,8 @@ struct flag {
 	const char *name;  /* with `-` between the words */
 	char letter;       /* the short form, or 0 */
 	enum flag_kind kind;
-	size_t offset;    /* with a path: that of a struct flag_settings */
-	const char *path; /* NULL: the value goes to offset */
+	size_t offset;         /* with a path: that of a struct flag_settings */
+	const char *path;      /* NULL: the value goes to offset */
 	unsigned int commands; /* bit set: where it may be used */
 	const char *initial;   /* the default as text; NULL: zero, false, empty */
 	const char *value;     /* what the help calls the value; NULL: after the kind */

@@ -70,3 +70,17 @@ bool gates_on(const struct gates *gates, const char *name)
 	assert(gate);
 	return gates->on[gate - gates_table];
 }
+
+void gates_check(const struct gates *gates, void (*problem)(void *arg, const char *text), void *arg)
+{
+	for (size_t i = 0; i < gates_n_needs; i++) {
+		const struct gate_need *need = &gates_needs[i];
+		cleanup_free char *text = NULL;
+
+		if (!gates_on(gates, need->name) || gates_on(gates, need->needs))
+			continue;
+		text = xasprintf("%s is enabled, but depends on %s, which is disabled", need->name,
+				 need->needs);
+		problem(arg, text);
+	}
+}

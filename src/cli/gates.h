@@ -29,6 +29,14 @@ extern const struct gate gates_table[];
 extern const size_t gates_n;
 #define GATES_MAX 512
 
+struct gate_need {
+	const char *name;
+	const char *needs;
+};
+
+extern const struct gate_need gates_needs[];
+extern const size_t gates_n_needs;
+
 struct gates {
 	bool on[GATES_MAX]; /* as in gates_table */
 	bool named[GATES_MAX];
@@ -40,5 +48,8 @@ void gates_init(struct gates *gates); /* the defaults */
  * whatever order they come. NULL, or what is wrong with it, for the caller to free.
  */
 char *gates_set(struct gates *gates, const char *name, bool on);
+/* After the last one: whose needs are not met, one line each. */
+void gates_check(const struct gates *gates, void (*problem)(void *arg, const char *text),
+		 void *arg);
 /* Only for names in the table. */
 bool gates_on(const struct gates *gates, const char *name);

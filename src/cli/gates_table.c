@@ -2,12 +2,13 @@
 
 /*
  * The gates of Kubernetes v1.36.3, as kube-proxy of that version knows them: name, stage, default,
- * and whether the default is locked. Sorted by name in the order of strcmp().
+ * and whether the default is locked, sorted by name in the order of strcmp(); and which of
+ * them cannot be on without another.
  */
 
-#include "cli/gates.h"
-
 #include <assert.h>
+
+#include "cli/gates.h"
 
 /* clang-format off */
 const struct gate gates_table[] = {
@@ -20,7 +21,7 @@ const struct gate gates_table[] = {
 	{"AllBeta", GATE_BETA, false, false},
 	{"AllowDNSOnlyNodeCSR", GATE_DEPRECATED, false, false},
 	{"AllowInsecureKubeletCertificateSigningRequests", GATE_DEPRECATED, false, false},
-	{"AllowOverwriteTerminationGracePeriodSeconds", GATE_DEPRECATED, true, true},
+	{"AllowOverwriteTerminationGracePeriodSeconds", GATE_DEPRECATED, false, true},
 	{"AllowParsingUserUIDFromCertAuth", GATE_BETA, true, false},
 	{"AllowServiceExternalIPs", GATE_GA, true, false},
 	{"AllowUnsafeMalformedObjectDeletion", GATE_ALPHA, false, false},
@@ -95,7 +96,7 @@ const struct gate gates_table[] = {
 	{"ExternalServiceAccountTokenSigner", GATE_GA, true, true},
 	{"GangScheduling", GATE_ALPHA, false, false},
 	{"GenericWorkload", GATE_ALPHA, false, false},
-	{"GitRepoVolumeDriver", GATE_DEPRECATED, true, true},
+	{"GitRepoVolumeDriver", GATE_DEPRECATED, false, true},
 	{"GracefulNodeShutdown", GATE_BETA, true, false},
 	{"GracefulNodeShutdownBasedOnPodPriority", GATE_BETA, true, false},
 	{"HPAConfigurableTolerance", GATE_BETA, true, false},
@@ -200,7 +201,7 @@ const struct gate gates_table[] = {
 	{"SchedulerAsyncPreemption", GATE_BETA, true, false},
 	{"SchedulerPopFromBackoffQ", GATE_BETA, true, false},
 	{"SchedulerQueueingHints", GATE_GA, true, true},
-	{"SeparateCacheWatchRPC", GATE_DEPRECATED, true, true},
+	{"SeparateCacheWatchRPC", GATE_DEPRECATED, false, true},
 	{"SeparateTaintEvictionController", GATE_GA, true, true},
 	{"ServiceAccountNodeAudienceRestriction", GATE_BETA, true, false},
 	{"ServiceAccountTokenJTI", GATE_GA, true, true},
@@ -259,3 +260,67 @@ const struct gate gates_table[] = {
 const size_t gates_n = ARRAY_SIZE(gates_table);
 
 static_assert(ARRAY_SIZE(gates_table) <= GATES_MAX, "a place for each gate");
+
+/* clang-format off */
+const struct gate_need gates_needs[] = {
+	{"AuthorizeNodeWithSelectors", "AuthorizeWithSelectors"},
+	{"ClusterTrustBundleProjection", "ClusterTrustBundle"},
+	{"DRAAdminAccess", "DynamicResourceAllocation"},
+	{"DRAConsumableCapacity", "DynamicResourceAllocation"},
+	{"DRADeviceBindingConditions", "DRAResourceClaimDeviceStatus"},
+	{"DRADeviceBindingConditions", "DynamicResourceAllocation"},
+	{"DRADeviceTaintRules", "DRADeviceTaints"},
+	{"DRADeviceTaints", "DynamicResourceAllocation"},
+	{"DRAExtendedResource", "DynamicResourceAllocation"},
+	{"DRAListTypeAttributes", "DynamicResourceAllocation"},
+	{"DRANodeAllocatableResources", "DynamicResourceAllocation"},
+	{"DRAPartitionableDevices", "DynamicResourceAllocation"},
+	{"DRAPrioritizedList", "DynamicResourceAllocation"},
+	{"DRAResourceClaimGranularStatusAuthorization", "DRAResourceClaimDeviceStatus"},
+	{"DRAResourceClaimGranularStatusAuthorization", "DynamicResourceAllocation"},
+	{"DRAResourcePoolStatus", "DynamicResourceAllocation"},
+	{"DRASchedulerFilterTimeout", "DynamicResourceAllocation"},
+	{"DRAWorkloadResourceClaims", "DynamicResourceAllocation"},
+	{"DRAWorkloadResourceClaims", "GenericWorkload"},
+	{"DeclarativeValidationBeta", "DeclarativeValidation"},
+	{"DeclarativeValidationTakeover", "DeclarativeValidation"},
+	{"DisableAllocatorDualWrite", "MultiCIDRServiceAllocator"},
+	{"ExtendWebSocketsToKubelet", "NodeDeclaredFeatures"},
+	{"GangScheduling", "GenericWorkload"},
+	{"GracefulNodeShutdownBasedOnPodPriority", "GracefulNodeShutdown"},
+	{"ImageVolumeWithDigest", "ImageVolume"},
+	{"InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScaling"},
+	{"InPlacePodLevelResourcesVerticalScaling", "NodeDeclaredFeatures"},
+	{"InPlacePodLevelResourcesVerticalScaling", "PodLevelResources"},
+	{"InPlacePodVerticalScalingExclusiveCPUs", "InPlacePodVerticalScaling"},
+	{"InPlacePodVerticalScalingExclusiveMemory", "InPlacePodVerticalScaling"},
+	{"InPlacePodVerticalScalingInitContainers", "InPlacePodVerticalScaling"},
+	{"InPlacePodVerticalScalingInitContainers", "NodeDeclaredFeatures"},
+	{"MatchLabelKeysInPodTopologySpreadSelectorMerge", "MatchLabelKeysInPodTopologySpread"},
+	{"PodCertificateRequest", "AuthorizeNodeWithSelectors"},
+	{"PodLevelResourceManagers", "PodLevelResources"},
+	{"PodLifecycleSleepActionAllowZero", "PodLifecycleSleepAction"},
+	{"ProcMountType", "UserNamespacesSupport"},
+	{"ResourceHealthStatus", "DynamicResourceAllocation"},
+	{"ResourceHealthStatusMessage", "ResourceHealthStatus"},
+	{"RestartAllContainersOnContainerExits", "ContainerRestartRules"},
+	{"RestartAllContainersOnContainerExits", "NodeDeclaredFeatures"},
+	{"ServiceAccountTokenNodeBinding", "ServiceAccountTokenNodeBindingValidation"},
+	{"StaleControllerConsistencyDaemonSet", "AtomicFIFO"},
+	{"StaleControllerConsistencyJob", "AtomicFIFO"},
+	{"StaleControllerConsistencyReplicaSet", "AtomicFIFO"},
+	{"StaleControllerConsistencyStatefulSet", "AtomicFIFO"},
+	{"StorageVersionAPI", "APIServerIdentity"},
+	{"StructuredAuthenticationConfigurationEgressSelector", "StructuredAuthenticationConfiguration"},
+	{"StructuredAuthenticationConfigurationJWKSMetrics", "StructuredAuthenticationConfiguration"},
+	{"TopologyAwareWorkloadScheduling", "GenericWorkload"},
+	{"UnknownVersionInteroperabilityProxy", "APIServerIdentity"},
+	{"UserNamespacesHostNetworkSupport", "NodeDeclaredFeatures"},
+	{"UserNamespacesHostNetworkSupport", "UserNamespacesSupport"},
+	{"WindowsGracefulNodeShutdown", "GracefulNodeShutdown"},
+	{"WorkloadAwarePreemption", "GangScheduling"},
+	{"WorkloadWithJob", "GenericWorkload"},
+};
+/* clang-format on */
+
+const size_t gates_n_needs = ARRAY_SIZE(gates_needs);

@@ -449,7 +449,8 @@ int kubeproxy_config_from_flags(const struct kubeproxy_flags *flags, struct kube
 	message_fill(&config->message->base, config->arena);
 	set_type(config);
 	set_defaults(config);
-	set_field(config, "ipvs.minSyncPeriod", "1s"); /* the default of the flag, not of the file */
+	set_field(config, "ipvs.minSyncPeriod",
+		  "1s"); /* the default of the flag, not of the file */
 	set_addresses(config);
 	for (size_t i = 0; i < flags->fields->n; i++) {
 		const struct flag_setting *setting = &flags->fields->v[i];
@@ -479,8 +480,8 @@ static const struct yaml_node *node_at(const struct yaml_node *root, const char 
 	return root;
 }
 
-static int fail_at(const char *file, const struct yaml_node *node, struct err *err, const char *path,
-		   const char *expected)
+static int fail_at(const char *file, const struct yaml_node *node, struct err *err,
+		   const char *path, const char *expected)
 {
 	char found[96];
 
@@ -539,7 +540,8 @@ static int read_root(struct kubeproxy_config *config, const char *text, size_t n
 	if (r < 0)
 		return r;
 	if (r == 0 || yaml_node_is_null(root))
-		return err_set(err, -EINVAL, "%s:1:1: apiVersion and kind are missing: the file is empty",
+		return err_set(err, -EINVAL,
+			       "%s:1:1: apiVersion and kind are missing: the file is empty",
 			       config->file);
 	config->root = root;
 	r = check_word(config->file, root, "kind", KIND, err);

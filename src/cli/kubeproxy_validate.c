@@ -12,10 +12,10 @@
 #include "cli/message.h"
 #include "plan/detector.h"
 
-#define AT_LEAST_0  "must be greater than or equal to 0"
-#define ABOVE_0     "must be greater than 0"
-#define PREVIOUS    "1.35" /* the minor version before the one that Portolan stands for */
-#define CIDR_OR_TWO                                                                    \
+#define AT_LEAST_0 "must be greater than or equal to 0"
+#define ABOVE_0    "must be greater than 0"
+#define PREVIOUS   "1.35" /* the minor version before the one that Portolan stands for */
+#define CIDR_OR_TWO                                                                       \
 	"must be either a single CIDR or a dual-stack pair of CIDRs (e.g. 10.100.0.0/16," \
 	"fde4:8dba:82e1::/48)"
 
@@ -70,6 +70,11 @@ static void check_cidrs(const struct validation *v, const char *list, char **cid
 			    cidrs[i]);
 }
 
+static void add_gate_problem(void *arg, const char *text)
+{
+	add(arg, "featureGates", "%s", text);
+}
+
 static void check_gates(const struct validation *v, struct gates *gates)
 {
 	const Kubeproxy__Configuration *message = v->message;
@@ -82,6 +87,7 @@ static void check_gates(const struct validation *v, struct gates *gates)
 		if (problem)
 			add(v, "featureGates", "%s", problem);
 	}
+	gates_check(gates, add_gate_problem, (void *)v);
 }
 
 static void check_sections(const struct validation *v)

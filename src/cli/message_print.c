@@ -92,10 +92,9 @@ static void put_string(struct writer *writer, const char *s)
 		writer->first = false;
 		return;
 	}
-	yaml_scalar_event_initialize(&event, NULL, NULL, (const yaml_char_t *)s, (int)strlen(s), 1,
-				     1,
-				     plain ? YAML_PLAIN_SCALAR_STYLE
-					   : YAML_DOUBLE_QUOTED_SCALAR_STYLE);
+	yaml_scalar_event_initialize(
+		&event, NULL, NULL, (const yaml_char_t *)s, (int)strlen(s), 1, 1,
+		plain ? YAML_PLAIN_SCALAR_STYLE : YAML_DOUBLE_QUOTED_SCALAR_STYLE);
 	emit(writer, &event);
 }
 

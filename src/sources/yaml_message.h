@@ -23,7 +23,7 @@
 /* Who is being read, for errors. */
 struct yaml_source {
 	const char *file;
-	const char *object; /* "Service default/web"; may be NULL */
+	const char *object;                        /* "Service default/web"; may be NULL */
 	void (*warn)(void *arg, const char *text); /* may be NULL */
 	void *arg;
 };

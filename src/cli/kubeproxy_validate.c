@@ -266,15 +266,15 @@ static void check_cluster_cidr(const struct validation *v)
 }
 
 /* kube-proxy finds out about names that no interface can have when it writes rules. */
-static void check_interface(const struct validation *v, const char *path, enum detect_mode mode,
-			    const char *name)
+static void check_interface(const struct validation *v, const char *path, const char *flag,
+			    enum detect_mode mode, const char *name)
 {
 	struct detector detector;
 	struct err err;
 
 	if (!name || !*name)
-		add(v, path, "Invalid value: \"\": must not be empty with detectLocalMode %s",
-		    detect_mode_name(mode));
+		add(v, path, "Invalid value: \"\": must not be empty in mode %s (flag --%s)",
+		    detect_mode_name(mode), flag);
 	else if (detector_make(mode, FAMILY_IPV4, NULL, 0, name, &detector, &err) < 0)
 		add(v, path, "Invalid value: \"%s\": %s", name, err.text);
 }
@@ -294,10 +294,11 @@ static void check_detect_local(const struct validation *v)
 	if (mode == DETECT_CLUSTER_CIDR)
 		check_cluster_cidr(v);
 	else if (mode == DETECT_BRIDGE_INTERFACE)
-		check_interface(v, "detectLocal.bridgeInterface", mode, local->bridgeinterface);
+		check_interface(v, "detectLocal.bridgeInterface", "pod-bridge-interface", mode,
+				local->bridgeinterface);
 	else if (mode == DETECT_INTERFACE_NAME_PREFIX)
-		check_interface(v, "detectLocal.interfaceNamePrefix", mode,
-				local->interfacenameprefix);
+		check_interface(v, "detectLocal.interfaceNamePrefix", "pod-interface-name-prefix",
+				mode, local->interfacenameprefix);
 }
 
 static void check_routing(const struct validation *v, const char *format,

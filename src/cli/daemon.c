@@ -339,12 +339,12 @@ static void refuse_config(struct daemon *daemon, const char *reason)
 		  KV("err", LOG_STR(reason)));
 }
 
-static char *join(const struct problems *problems)
+static char *join(const struct problems *problems, const char *separator)
 {
 	cleanup_text struct text text = {0};
 
 	for (size_t i = 0; i < problems->n; i++)
-		text_printf(&text, "%s%s", i > 0 ? "; " : "", problems->v[i]);
+		text_printf(&text, "%s%s", i > 0 ? separator : "", problems->v[i]);
 	return text_dup(&text);
 }
 
@@ -412,14 +412,14 @@ static void on_config_changed(void *arg)
 	bool live;
 
 	if (options_config(daemon->input->options, config, &problems) < 0) {
-		list = join(&problems);
+		list = join(&problems, "; ");
 		refuse_config(daemon, list);
 	} else {
 		live = config_compare(daemon->config, config, &fields);
 		if (fields.n == 0 && daemon->config_problem)
 			log_info("The configuration file can be used again, nothing in it changed");
 		free(take(daemon->config_problem));
-		list = join(&fields);
+		list = join(&fields, ",");
 		if (fields.n > 0)
 			change_config(daemon, config, list, live);
 	}

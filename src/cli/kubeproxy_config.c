@@ -20,6 +20,7 @@
 #include "base/addr.h"
 #include "cli/duration.h"
 #include "cli/message.h"
+#include "sources/printable.h"
 #include "sources/yaml_message.h"
 
 #define API_VERSION "kubeproxy.config.k8s.io/v1alpha1"
@@ -668,13 +669,14 @@ void kubeproxy_config_problem(const struct kubeproxy_config *config, struct prob
 {
 	char subject[512];
 	char text[512];
+	char line[512];
 	va_list args;
 
 	va_start(args, fmt);
 	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
 	print_subject(config, path, subject, sizeof(subject));
-	problems_add(problems, "%s: %s", subject, text);
+	problems_add(problems, "%s: %s", subject, printable(text, line, sizeof(line)));
 }
 
 /* kube-proxy leaves these out when they are empty; all other fields are always written. */

@@ -8,6 +8,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <yaml.h>
 
 #include "cli/message.h"
@@ -134,6 +135,19 @@ static void put_text(struct writer *writer, const ProtobufCFieldDescriptor *fiel
 		put_string(writer, s ? s : "");
 }
 
+/* The fewest digits that mean the same number, without an exponent unless it is far from one. */
+static void print_float(float value, char *out, size_t size)
+{
+	int digits = 1;
+	int exponent = value == 0 ? 0 : (int)floor(log10(fabs((double)value)));
+
+	do
+		snprintf(out, size, "%.*g", digits, (double)value);
+	while (strtof(out, NULL) != value && ++digits <= 9);
+	if (exponent >= -6 && exponent < 21)
+		snprintf(out, size, "%.*f", MAX(0, digits - 1 - exponent), (double)value);
+}
+
 static void put_value(struct writer *writer, const ProtobufCFieldDescriptor *field, const void *at)
 {
 	char number[64];
@@ -149,7 +163,7 @@ static void put_value(struct writer *writer, const ProtobufCFieldDescriptor *fie
 		put_message(writer, *(ProtobufCMessage *const *)at);
 		return;
 	case PROTOBUF_C_TYPE_FLOAT:
-		snprintf(number, sizeof(number), "%.7g", (double)*(const float *)at);
+		print_float(*(const float *)at, number, sizeof(number));
 		break;
 	case PROTOBUF_C_TYPE_INT32:
 		snprintf(number, sizeof(number), "%d", *(const int32_t *)at);

@@ -204,13 +204,14 @@ static void put_map(struct writer *writer, ProtobufCMessage **entries, size_t n)
 
 static void put_field(struct writer *writer, const struct message_field *field)
 {
-	void **values = *(void ***)message_value(field);
+	void **values;
 	size_t n;
 
 	if (field->field->label != PROTOBUF_C_LABEL_REPEATED) {
 		put_value(writer, field->field, message_value(field));
 		return;
 	}
+	values = *(void ***)message_value(field);
 	n = *(size_t *)((char *)field->message + field->field->quantifier_offset);
 	if (message_is_map(field->field->descriptor)) {
 		put_map(writer, (ProtobufCMessage **)values, n);

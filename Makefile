@@ -9,7 +9,7 @@ JOBS   ?= $(shell nproc)
 MESON  := /usr/bin/python3 /usr/bin/meson
 C_FILES = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h')
 
-.PHONY: all demo demo-shell test bench install clean format lint fuzz sanitize coverage
+.PHONY: all demo demo-shell test bench install clean format lint fuzz sanitize
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) -j $(JOBS) portolan
@@ -35,8 +35,11 @@ test: deps-test $(BUILD)/build.ninja
 bench: deps-build
 	@scripts/bench build-bench
 
+# PREFIX may differ from the one that the build folder was set up with.
 install: all
-	@$(MESON) install -C $(BUILD) --no-rebuild
+	@$(MESON) configure $(BUILD) -Dprefix=$(PREFIX)
+	@ninja -C $(BUILD) portolan
+	@DESTDIR="$(DESTDIR)" $(MESON) install -C $(BUILD) --no-rebuild
 
 clean:
 	rm -rf build build-*

@@ -32,14 +32,16 @@ static int lock_file(const char *path, struct err *err)
 
 static int lock_socket(const char *name, struct err *err)
 {
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	size_t n = MIN(strlen(name), sizeof(address.sun_path) - 1);
-	cleanup_free char *shown = xasprintf("@%s", name);
+	size_t n = MIN(strlen(name), sizeof(address.sun_path) - 2);
+	char shown[sizeof(address.sun_path)] = "@";
+	int fd;
 
+	memcpy(address.sun_path + 1, name, n);
+	memcpy(shown + 1, name, n);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return err_sys(err, -errno, "opening the iptables lock %s", shown);
-	memcpy(address.sun_path + 1, name, n);
 	if (bind(fd, (const struct sockaddr *)&address,
 		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n)) < 0)
 		return refused(fd, errno, EADDRINUSE, shown, err);

@@ -209,28 +209,33 @@ static struct endpoints *make_list(const struct slice_port *port, const struct c
 	return list;
 }
 
-static bool same_port(const struct slice_port *a, const struct slice_port *b)
+/* A port of a slice: what the slice says about one port of the service. */
+struct port_entry {
+	const struct slice *slice;
+	const struct slice_port *port;
+	size_t rank; /* order of the slices, and of the ports in each */
+};
+
+/* By name, then protocol. */
+static int compare_ports(const char *name_a, enum protocol a, const char *name_b, enum protocol b)
 {
-	return a->protocol == b->protocol && streq(a->name, b->name);
+	int order = strcmp(name_a, name_b);
+
+	return order ? order : (int)a - (int)b;
 }
 
-/* NULL when the slices have no endpoint for the port. */
-static struct endpoints *merge_port(struct slice *const *slices, size_t n_slices,
-				    const struct slice_port *port, const char *node_name)
+static bool same_port(const struct slice_port *a, const struct slice_port *b)
 {
-	struct candidates candidates = {0};
-	struct endpoints *list = NULL;
+	return compare_ports(a->name, a->protocol, b->name, b->protocol) == 0;
+}
 
-	for (size_t i = 0; i < n_slices; i++)
-		for (size_t j = 0; j < slices[i]->n_ports; j++)
-			if (same_port(&slices[i]->ports[j], port))
-				add_candidates(&candidates, slices[i], slices[i]->ports[j].port,
-					       node_name);
-	resolve(&candidates);
-	if (candidates.n > 0)
-		list = make_list(port, &candidates);
-	free(candidates.v);
-	return list;
+static int compare_entries(const void *a, const void *b)
+{
+	const struct port_entry *x = a, *y = b;
+	int order =
+		compare_ports(x->port->name, x->port->protocol, y->port->name, y->port->protocol);
+
+	return order ? order : x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
 static int compare_slices(const void *a, const void *b)
@@ -240,41 +245,79 @@ static int compare_slices(const void *a, const void *b)
 	return strcmp((*x)->key, (*y)->key);
 }
 
-/* Is this the first place at which the port's name and protocol stand? */
-static bool first_of_port(struct slice *const *slices, size_t slice, size_t port)
+/* All ports of all slices, those of one name and protocol together; for the caller to free. */
+static struct port_entry *sort_ports(struct slice *const *slices, size_t n_slices, size_t *ret_n)
 {
-	for (size_t i = 0; i <= slice; i++) {
-		size_t end = i == slice ? port : slices[i]->n_ports;
+	cleanup_free struct slice **sorted = xcalloc(n_slices, sizeof(*sorted));
+	struct port_entry *entries;
+	size_t n = 0;
 
-		for (size_t j = 0; j < end; j++)
-			if (same_port(&slices[i]->ports[j], &slices[slice]->ports[port]))
-				return false;
+	for (size_t i = 0; i < n_slices; i++) {
+		sorted[i] = slices[i];
+		n += slices[i]->n_ports;
 	}
-	return true;
+	qsort(sorted, n_slices, sizeof(*sorted), compare_slices);
+	entries = xcalloc(n, sizeof(*entries));
+	n = 0;
+	for (size_t i = 0; i < n_slices; i++)
+		for (size_t j = 0; j < sorted[i]->n_ports; j++, n++)
+			entries[n] = (struct port_entry){sorted[i], &sorted[i]->ports[j], n};
+	qsort(entries, n, sizeof(*entries), compare_entries);
+	*ret_n = n;
+	return entries;
+}
+
+/* Entries of one name and protocol as a list; NULL when they have no endpoint. */
+static struct endpoints *merge_port(const struct port_entry *entries, size_t n,
+				    const char *node_name)
+{
+	struct candidates candidates = {0};
+	struct endpoints *list = NULL;
+
+	for (size_t i = 0; i < n; i++)
+		add_candidates(&candidates, entries[i].slice, entries[i].port->port, node_name);
+	resolve(&candidates);
+	if (candidates.n > 0)
+		list = make_list(entries[0].port, &candidates);
+	free(candidates.v);
+	return list;
 }
 
 struct endpoints **endpoints_merge(struct slice *const *slices, size_t n_slices,
 				   const char *node_name, size_t *ret_n)
 {
-	cleanup_free struct slice **sorted = xcalloc(n_slices, sizeof(*sorted));
-	struct endpoints **lists = NULL;
-	size_t n = 0, ports = 0;
+	size_t n_entries, n = 0, end;
+	cleanup_free struct port_entry *entries = sort_ports(slices, n_slices, &n_entries);
+	struct endpoints **lists = xcalloc(n_entries, sizeof(*lists));
 
-	for (size_t i = 0; i < n_slices; i++) {
-		sorted[i] = slices[i];
-		ports += slices[i]->n_ports;
-	}
-	qsort(sorted, n_slices, sizeof(*sorted), compare_slices);
-	lists = xcalloc(ports, sizeof(*lists));
-	for (size_t i = 0; i < n_slices; i++) {
-		for (size_t j = 0; j < sorted[i]->n_ports; j++) {
-			if (!first_of_port(sorted, i, j))
-				continue;
-			lists[n] = merge_port(sorted, n_slices, &sorted[i]->ports[j], node_name);
-			if (lists[n])
-				n++;
-		}
+	for (size_t i = 0; i < n_entries; i = end) {
+		end = i + 1;
+		while (end < n_entries && same_port(entries[end].port, entries[i].port))
+			end++;
+		lists[n] = merge_port(entries + i, end - i, node_name);
+		if (lists[n])
+			n++;
 	}
 	*ret_n = n;
 	return xrealloc(lists, n * sizeof(*lists));
+}
+
+struct endpoints *endpoints_find(struct endpoints *const *lists, size_t n, const char *port_name,
+				 enum protocol protocol)
+{
+	size_t low = 0, high = n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		struct endpoints *list = lists[middle];
+		int order = compare_ports(list->port_name, list->protocol, port_name, protocol);
+
+		if (order == 0)
+			return list;
+		if (order < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return NULL;
 }

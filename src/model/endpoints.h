@@ -30,8 +30,12 @@ struct endpoints *endpoints_unref(struct endpoints *endpoints); /* accepts NULL,
 
 /*
  * Merges the slices (all of one service and family) into one list for each port name and protocol
- * that has endpoints. The array and one reference to each list are the caller's, the lists keep
- * nothing of the slices. node_name decides what is local. The order of the slices does not matter.
+ * that has endpoints, sorted by those. The array and one reference to each list are the caller's,
+ * the lists keep nothing of the slices. node_name decides what is local. The order of the slices
+ * does not matter.
  */
 struct endpoints **endpoints_merge(struct slice *const *slices, size_t n_slices,
 				   const char *node_name, size_t *ret_n);
+/* Borrowed from what endpoints_merge() gave; NULL when there is none of that name and protocol. */
+struct endpoints *endpoints_find(struct endpoints *const *lists, size_t n, const char *port_name,
+				 enum protocol protocol);

@@ -184,15 +184,17 @@ void model_ignore_family(struct model *model, enum family family)
 static size_t count_endpoints(const struct record *record, enum family family)
 {
 	const struct share *share = &record->share[family];
+	const struct service *service = record->service;
 	size_t n = 0;
 
-	if (!service_in_family(record->service, family))
+	if (!service_in_family(service, family))
 		return 0;
-	for (size_t i = 0; i < share->n_lists; i++) {
-		const struct endpoints *list = share->lists[i];
+	for (size_t i = 0; i < service->n_ports; i++) {
+		const struct service_port *port = &service->ports[i];
+		const struct endpoints *list =
+			endpoints_find(share->lists, share->n_lists, port->name, port->protocol);
 
-		if (service_find_port(record->service, list->port_name, list->protocol))
-			n += list->n;
+		n += list ? list->n : 0;
 	}
 	return n;
 }
@@ -434,13 +436,7 @@ struct endpoints *model_endpoints(const struct model *model, enum family family,
 	const struct record *record = map_get(&model->records, key);
 	const struct share *share = record ? &record->share[family] : NULL;
 
-	for (size_t i = 0; share && i < share->n_lists; i++) {
-		struct endpoints *list = share->lists[i];
-
-		if (list->protocol == protocol && streq(list->port_name, port_name))
-			return list;
-	}
-	return NULL;
+	return share ? endpoints_find(share->lists, share->n_lists, port_name, protocol) : NULL;
 }
 
 size_t model_count_endpoints(const struct model *model, enum family family)

@@ -130,15 +130,22 @@ const struct service_port *service_find_port(const struct service *service, cons
 	return NULL;
 }
 
-/* A port is known by name and protocol; its place in the list means nothing. */
+static bool same_port(const struct service_port *a, const struct service_port *b)
+{
+	return a->protocol == b->protocol && streq(a->name, b->name);
+}
+
+/* A port's place in the list means nothing, but is the first to look at: it is mostly the same. */
 static bool ports_equal(const struct service *a, const struct service *b)
 {
 	if (a->n_ports != b->n_ports)
 		return false;
 	for (size_t i = 0; i < a->n_ports; i++) {
 		const struct service_port *x = &a->ports[i];
-		const struct service_port *y = service_find_port(b, x->name, x->protocol);
+		const struct service_port *y = &b->ports[i];
 
+		if (!same_port(x, y))
+			y = service_find_port(b, x->name, x->protocol);
 		if (!y || x->port != y->port || x->node_port != y->node_port)
 			return false;
 	}

@@ -66,7 +66,7 @@ static void map_from_esc_same_name_with_two_protocols_gives_two_lists(void **sta
 {
 	assert_merged(
 		SLICES("ns/s1 svc dns=53/udp,dns=53/tcp,dns=54/sctp 10.0.0.1"),
-		LISTS("dns/udp: 10.0.0.1:53", "dns/tcp: 10.0.0.1:53", "dns/sctp: 10.0.0.1:54"));
+		LISTS("dns/tcp: 10.0.0.1:53", "dns/udp: 10.0.0.1:53", "dns/sctp: 10.0.0.1:54"));
 }
 
 static void map_from_esc_port_without_endpoints_gives_no_list(void **state attr_unused)
@@ -198,6 +198,40 @@ static void many_different_hints_stay_apart(void **state attr_unused)
 	endpoints_unref(list);
 }
 
+/* As many as an API server lets a slice have; no step may look at all others for each. */
+static void twenty_thousand_ports_are_merged_and_found(void **state attr_unused)
+{
+	enum { MANY = 20000 };
+	struct slice *slice = build_slice("ns/s", "svc", FAMILY_IPV4);
+	struct endpoints **lists;
+	char name[32];
+	size_t n;
+
+	build_endpoint(slice, "10.0.0.1", NULL, BUILD_READY);
+	slice->ports = arena_array(slice->arena, MANY, sizeof(*slice->ports));
+	for (slice->n_ports = 0; slice->n_ports < MANY; slice->n_ports++) {
+		snprintf(name, sizeof(name), "p%zu", slice->n_ports);
+		slice->ports[slice->n_ports].name = arena_strdup(slice->arena, name);
+		slice->ports[slice->n_ports].port = (uint16_t)(slice->n_ports + 1);
+	}
+	lists = endpoints_merge(&slice, 1, "host1", &n);
+	assert_int_equal(n, MANY);
+	for (size_t i = 0; i < n; i++) {
+		struct endpoints *found;
+
+		snprintf(name, sizeof(name), "p%zu", i);
+		found = endpoints_find(lists, n, name, PROTOCOL_TCP);
+		assert_non_null(found);
+		assert_int_equal(found->v[0].port, i + 1);
+	}
+	assert_null(endpoints_find(lists, n, "p0", PROTOCOL_UDP));
+	assert_null(endpoints_find(lists, n, "", PROTOCOL_TCP));
+	for (size_t i = 0; i < n; i++)
+		endpoints_unref(lists[i]);
+	free(lists);
+	slice_unref(slice);
+}
+
 static void lists_are_shared_by_reference(void **state attr_unused)
 {
 	struct endpoints *list = build_list(slice_from_text("ns/s svc p=80/tcp 10.0.0.1"), "host1");
@@ -229,6 +263,7 @@ int main(void)
 		cmocka_unit_test(address_of_the_other_family_is_left_out),
 		cmocka_unit_test(hints_are_copied_and_shared_within_a_list),
 		cmocka_unit_test(many_different_hints_stay_apart),
+		cmocka_unit_test(twenty_thousand_ports_are_merged_and_found),
 		cmocka_unit_test(lists_are_shared_by_reference),
 	};
 

@@ -511,7 +511,8 @@ static void open_fails_when_route_localnet_cannot_be_set(void **state)
 	fake_remove(&context->fake, "sys/net/ipv4/conf/all/route_localnet");
 	assert_int_equal(try_open(context), -ENOENT);
 	assert_string_equal(context->err.text,
-			    "iptables mode, IPv4: node ports on localhost: reading sysctl "
+			    "NodePorts on localhost (without them: "
+			    "--iptables-localhost-nodeports=false): reading sysctl "
 			    "'net/ipv4/conf/all/route_localnet': No such file or directory");
 	assert_null(context->backend);
 }

@@ -82,7 +82,9 @@ static int set_up_host(struct backend *backend, struct err *err)
 	if (settings_localhost_node_ports(backend->settings))
 		r = sysctl_ensure(SYSCTL_ROUTE_LOCALNET, 1, err);
 	if (r < 0)
-		return err_wrap(err, r, "node ports on localhost");
+		return err_wrap(err, r,
+				"NodePorts on localhost (without them: "
+				"--iptables-localhost-nodeports=false)");
 	if (r == 1)
 		log_debug(1, "Node ports on localhost: route_localnet is set");
 	if (sysctl_read(SYSCTL_BE_LIBERAL, &be_liberal, &ignored) >= 0)
@@ -117,7 +119,7 @@ static int backend_open(struct event_base *loop, const struct settings *settings
 	r = set_up_host(backend, err);
 	if (r < 0) {
 		backend_close(backend);
-		return err_wrap(err, r, "iptables mode, %s", family_name(settings->family));
+		return r;
 	}
 	backend->ruleset = ruleset_new(settings, &backend->host);
 	backend->sync = sync_new(backend->tool, backend->ruleset, &backend->host, settings,

@@ -148,32 +148,15 @@ static_assert(ARRAY_SIZE(put_match) == MATCH_COUNT, "one function for each match
 static char *put_target(char *at, const struct target *target)
 {
 	switch (target->kind) {
-	case TARGET_NONE:
-		return at;
-	case TARGET_CHAIN:
-		return put_string(PUT(at, " -j "), target->chain);
-	case TARGET_ACCEPT:
-		return PUT(at, " -j ACCEPT");
-	case TARGET_DROP:
-		return PUT(at, " -j DROP");
-	case TARGET_RETURN:
-		return PUT(at, " -j RETURN");
 	case TARGET_REJECT:
 		return PUT(at, " -j REJECT");
 	case TARGET_MARK_XOR:
 		return put_mark_number(PUT(at, " -j MARK --xor-mark "), target->mark);
 	case TARGET_MARK_OR:
 		return put_mark_number(PUT(at, " -j MARK --or-mark "), target->mark);
-	case TARGET_MASQUERADE:
-		at = PUT(at, " -j MASQUERADE");
-		return target->random_fully ? PUT(at, " --random-fully") : at;
-	case TARGET_DNAT:
-		at = PUT(at, " -j DNAT --to-destination ");
-		return at + addr_port_print(&target->dnat.addr, target->dnat.port, at);
-	case TARGET_COUNT:
-		break;
+	default:
+		return put_plain_target(at, target);
 	}
-	return at;
 }
 
 /* Every word has a blank before it. */

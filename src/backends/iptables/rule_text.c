@@ -40,6 +40,29 @@ char *put_ctstates(char *at, unsigned int states)
 	return at;
 }
 
+char *put_plain_target(char *at, const struct target *target)
+{
+	switch (target->kind) {
+	case TARGET_CHAIN:
+		return put_string(PUT(at, " -j "), target->chain);
+	case TARGET_ACCEPT:
+		return PUT(at, " -j ACCEPT");
+	case TARGET_DROP:
+		return PUT(at, " -j DROP");
+	case TARGET_RETURN:
+		return PUT(at, " -j RETURN");
+	case TARGET_MASQUERADE:
+		at = PUT(at, " -j MASQUERADE");
+		return target->random_fully ? PUT(at, " --random-fully") : at;
+	case TARGET_DNAT:
+		at = PUT(at, " -j DNAT --to-destination ");
+		return at + addr_port_print(&target->dnat.addr, target->dnat.port, at);
+	default:
+		assert(target->kind == TARGET_NONE);
+		return at;
+	}
+}
+
 /*
  * A service with n endpoints needs 1/n, 1/(n-1), ... 1/2, and so does the next: the texts are made
  * once. Bigger numbers than the table holds are rare, and are made each time.

@@ -25,6 +25,9 @@ char *put_string(char *at, const char *s);
 char *put_number(char *at, uint32_t n);
 char *put_ctstates(char *at, unsigned int states); /* "RELATED,ESTABLISHED" */
 
+/* " -j ..." for the targets that iptables-restore reads as iptables-save writes them. */
+char *put_plain_target(char *at, const struct target *target);
+
 /*
  * 1/one_in with ten decimals, as iptables-restore is told: "0.3333333333". It is what the tool
  * reads, so whoever needs the number that the kernel gets starts from this text.

@@ -272,32 +272,15 @@ static char *put_reject(char *at, enum family family)
 static char *put_target(char *at, const struct target *target, enum family family)
 {
 	switch (target->kind) {
-	case TARGET_NONE:
-		return at;
-	case TARGET_CHAIN:
-		return put_string(PUT(at, " -j "), target->chain);
-	case TARGET_ACCEPT:
-		return PUT(at, " -j ACCEPT");
-	case TARGET_DROP:
-		return PUT(at, " -j DROP");
-	case TARGET_RETURN:
-		return PUT(at, " -j RETURN");
 	case TARGET_REJECT:
 		return put_reject(at, family);
 	case TARGET_MARK_XOR:
 		return put_xmark(at, target->mark, 0);
 	case TARGET_MARK_OR:
 		return put_xmark(at, target->mark, target->mark);
-	case TARGET_MASQUERADE:
-		at = PUT(at, " -j MASQUERADE");
-		return target->random_fully ? PUT(at, " --random-fully") : at;
-	case TARGET_DNAT:
-		at = PUT(at, " -j DNAT --to-destination ");
-		return at + addr_port_print(&target->dnat.addr, target->dnat.port, at);
-	case TARGET_COUNT:
-		break;
+	default:
+		return put_plain_target(at, target);
 	}
-	return at;
 }
 
 static char *put_rule(char *at, const struct rule *rule, enum family family)

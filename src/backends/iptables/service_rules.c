@@ -447,8 +447,13 @@ static void add_endpoint_comment(struct port_writer *w, const struct endpoint *e
 	rule_comment(rule, comment(w, "", after));
 }
 
-/* Clients that were here before go where they went. */
-static void add_affinity(struct port_writer *w, const char *chain, const struct index_list *list)
+/*
+ * A rule for each endpoint of the list. With affinity: clients that were here before go where they
+ * went. Without: each takes its share of what those before it left, 1/n, 1/(n-1), ... and the last
+ * one all.
+ */
+static void add_choices(struct port_writer *w, const char *chain, const struct index_list *list,
+			bool affinity)
 {
 	struct endpoint_walk walk = {0};
 	struct rule rule;
@@ -457,23 +462,9 @@ static void add_affinity(struct port_writer *w, const char *chain, const struct 
 		walk_to(w, &walk, list->v[i]);
 		rule_init(&rule, TABLE_NAT, chain);
 		add_endpoint_comment(w, walk.endpoint, &rule);
-		rule_recent_check(&rule, walk.sep.text, w->plan->service->sticky_seconds);
-		rule_jump(&rule, walk.sep.text);
-		add(w, &rule);
-	}
-}
-
-/* Each rule takes its share of what those before it left: 1/n, 1/(n-1), ... and the last all. */
-static void add_balance(struct port_writer *w, const char *chain, const struct index_list *list)
-{
-	struct endpoint_walk walk = {0};
-	struct rule rule;
-
-	for (size_t i = 0; i < list->n; i++) {
-		walk_to(w, &walk, list->v[i]);
-		rule_init(&rule, TABLE_NAT, chain);
-		add_endpoint_comment(w, walk.endpoint, &rule);
-		if (i + 1 < list->n)
+		if (affinity)
+			rule_recent_check(&rule, walk.sep.text, w->plan->service->sticky_seconds);
+		else if (i + 1 < list->n)
 			rule_statistic(&rule, (unsigned int)(list->n - i));
 		rule_jump(&rule, walk.sep.text);
 		add(w, &rule);
@@ -483,8 +474,8 @@ static void add_balance(struct port_writer *w, const char *chain, const struct i
 static void add_group(struct port_writer *w, const char *chain, const struct index_list *list)
 {
 	if (w->plan->service->sticky_seconds)
-		add_affinity(w, chain, list);
-	add_balance(w, chain, list);
+		add_choices(w, chain, list, true);
+	add_choices(w, chain, list, false);
 }
 
 static void begin_endpoint(struct port_writer *w, struct rule *rule, const char *sep)

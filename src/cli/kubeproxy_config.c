@@ -468,6 +468,16 @@ int kubeproxy_config_from_flags(const struct kubeproxy_flags *flags, struct kube
 	return 0;
 }
 
+/* Of a key that is given twice the last one counts. */
+static const struct yaml_node *node_of_key(const struct yaml_node *node, const char *key)
+{
+	if (node->kind == YAML_KIND_MAPPING)
+		for (size_t i = node->n; i-- > 0;)
+			if (streq(node->pairs[2 * i]->text, key))
+				return node->pairs[2 * i + 1];
+	return yaml_node_get(node, key);
+}
+
 static const struct yaml_node *node_at(const struct yaml_node *root, const char *path)
 {
 	char name[64];
@@ -476,7 +486,7 @@ static const struct yaml_node *node_at(const struct yaml_node *root, const char 
 	for (; root && *path; path += n + (path[n] == '.')) {
 		n = strcspn(path, ".");
 		snprintf(name, sizeof(name), "%.*s", (int)n, path);
-		root = yaml_node_get(root, name);
+		root = node_of_key(root, name);
 	}
 	return root;
 }
@@ -512,14 +522,14 @@ static int check_durations(const struct kubeproxy_config *config, struct err *er
 		const struct yaml_node *node = node_at(config->root, defaults[i].path);
 		char **text = message_value(&field);
 
-		if (defaults[i].kind != FIELD_DURATION || !node || !message_is_set(&field))
+		if (defaults[i].kind != FIELD_DURATION || !message_is_set(&field))
 			continue;
 		if (streq(defaults[i].path, "logging.flushFrequency") &&
 		    (*text)[strspn(*text, "0123456789")] == '\0' && strlen(*text) < 19)
 			continue;
 		if (tidy_duration(config->arena, *text, text) < 0)
-			return fail_at(config->file, node, err, defaults[i].path,
-				       "a duration such as 30s, 100ms or 1m30s");
+			return fail_at(config->file, node ? node : config->root, err,
+				       defaults[i].path, "a duration such as 30s, 100ms or 1m30s");
 	}
 	return 0;
 }

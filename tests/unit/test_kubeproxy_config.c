@@ -233,6 +233,8 @@ static void decode_errors_name_file_line_and_column(void **state)
 		{HEAD "configSyncPeriod: 5\n", "configSyncPeriod: expected a string"},
 		{HEAD "configSyncPeriod: 5 days\n",
 		 "file.yaml:3:19: configSyncPeriod: expected a duration"},
+		{HEAD "conntrack: {}\nconntrack: {udpTimeout: x}\n",
+		 "file.yaml:4:25: conntrack.udpTimeout: expected a duration"},
 		{HEAD "oomScoreAdj: 3000000000\n", "oomScoreAdj"},
 		{HEAD "featureGates: {A: 1}\n", "featureGates.A: expected a boolean"},
 		{HEAD "mode: [\n", "file.yaml:"},

@@ -49,6 +49,11 @@ static bool given(const char *s)
 	return s && *s;
 }
 
+static const char *kubeconfig(const struct config *config)
+{
+	return config->effective ? config->effective->message->clientconnection->kubeconfig : NULL;
+}
+
 /* kube-proxy's exit code is 1 for every error, so wrong usage is no exception here. */
 int cmd_run(int argc, char **argv)
 {
@@ -60,8 +65,10 @@ int cmd_run(int argc, char **argv)
 	if (r != EXIT_DONE)
 		return r == COMMAND_ANSWERED ? EXIT_DONE : r;
 	options_config(&options, &config, &problems);
-	if (!options.cleanup && !given(options.write_config_to) && !given(options.manifests))
-		problems_add(&problems, "no source: give --manifests DIR");
+	if (given(options.manifests) &&
+	    (given(options.master) || (!given(options.config) && given(kubeconfig(&config)))))
+		problems_add(&problems,
+			     "--manifests cannot be combined with --kubeconfig or --master");
 	if (problems.n > 0) {
 		problems_print(&problems, "portolan run");
 		return EXIT_FAILED;
@@ -76,6 +83,8 @@ int cmd_run(int argc, char **argv)
 		.options = &options,
 		.config = &config,
 		.manifests = options.manifests,
+		.kubeconfig = kubeconfig(&config),
+		.master = options.master,
 		.init_only = options.init_only,
 	});
 }

@@ -13,8 +13,10 @@
 #include "cli/command.h"
 #include "cli/config_watch.h"
 #include "cli/duration.h"
+#include "cli/plugin.h"
 #include "cli/proxier.h"
 #include "kernel/clock.h"
+#include "sources/api_source.h"
 #include "sources/manifests.h"
 
 /* In mode NodeCIDR, as kube-proxy: 30 s for the Node to appear and 5 min more for its podCIDRs. */
@@ -42,7 +44,9 @@ struct daemon {
 	char *config_problem;        /* with the file as it is now; NULL: none */
 	struct event_base *loop;
 	struct model *model;
-	struct manifests *manifests;
+	struct manifests *manifests; /* the source is one of these two */
+	struct api_source *api;
+	struct plugin plugin;
 	struct event *signals[3];
 	struct event *node_timeout;
 
@@ -441,7 +445,7 @@ static void on_signal(evutil_socket_t number, short what, void *arg)
 
 	(void)what;
 	if (number == SIGHUP) {
-		log_info("SIGHUP is ignored: manifests are followed, nothing needs reloading");
+		log_info("SIGHUP is ignored: the source is followed, nothing needs reloading");
 		return;
 	}
 	log_info("Ending, rules stay",
@@ -479,9 +483,44 @@ static void log_start(const struct daemon_input *input)
 	log_info("Starting Portolan", KV("version", LOG_STR(PORTOLAN_VERSION)),
 		 KV("mode", LOG_STR(backend_iptables.name)), KV("node", LOG_STR(config->node_name)),
 		 KV("manifests", LOG_STR(input->manifests)),
+		 KV("kubeconfig", LOG_STR(input->kubeconfig)),
 		 KV("detectLocalMode", LOG_STR(detect_mode_name(config->detect_mode))),
 		 KV("masqueradeAll", LOG_BOOL(config->masquerade_all)),
 		 KV("syncPeriod", LOG_STR(sync)), KV("minSyncPeriod", LOG_STR(min)));
+}
+
+static const char *get_environment(const char *name)
+{
+	return getenv(name);
+}
+
+static int64_t wall_clock_s(void)
+{
+	return wall_clock_ns() / CLOCK_NS_PER_SECOND;
+}
+
+static int start_source(struct daemon *daemon, const struct source_sink *sink, struct err *err)
+{
+	const struct daemon_input *input = daemon->input;
+	const struct api_source_config api = {
+		.credentials =
+			{
+				.kubeconfig = input->kubeconfig,
+				.master = input->master,
+				.getenv = get_environment,
+				.now_s = wall_clock_s,
+				.runner = plugin_runner(&daemon->plugin, daemon->loop),
+			},
+		.node_name = daemon->config->node_name,
+		.report = on_report,
+	};
+	int r;
+
+	if (!input->manifests || !*input->manifests)
+		return api_source_start(daemon->loop, &api, sink, &daemon->api, err);
+	r = manifests_start(daemon->loop, input->manifests, daemon->config->node_name, sink,
+			    on_report, NULL, &daemon->manifests, err);
+	return r < 0 ? err_wrap(err, r, "--manifests") : 0;
 }
 
 static int run_loop(struct daemon *daemon, struct err *err)
@@ -495,18 +534,15 @@ static int run_loop(struct daemon *daemon, struct err *err)
 		.synced = on_synced,
 		.arg = daemon,
 	};
-	int r;
+	int r = start_source(daemon, &sink, err);
 
-	if (daemon->input->options->config && daemon->input->options->config[0]) {
+	if (r < 0)
+		return r;
+	if (daemon->input->options->config && daemon->input->options->config[0])
 		r = config_watch_new(daemon->loop, daemon->input->options->config,
 				     on_config_changed, daemon, &daemon->watch, err);
-		if (r < 0)
-			return r;
-	}
-	r = manifests_start(daemon->loop, daemon->input->manifests, daemon->config->node_name,
-			    &sink, on_report, NULL, &daemon->manifests, err);
 	if (r < 0)
-		return err_wrap(err, r, "--manifests");
+		return r;
 	/* the source may have reported all, and more, before it returned */
 	while (!daemon->ended) {
 		if (event_base_dispatch(daemon->loop) != 0 && !daemon->ended)
@@ -519,6 +555,7 @@ static void daemon_done(struct daemon *daemon)
 {
 	config_watch_free(daemon->watch);
 	manifests_free(daemon->manifests);
+	api_source_free(daemon->api);
 	proxying_free(daemon->proxying);
 	for (size_t i = 0; i < ARRAY_SIZE(daemon->signals); i++)
 		event_free(daemon->signals[i]);

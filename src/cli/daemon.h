@@ -17,8 +17,10 @@
 struct daemon_input {
 	const struct options *options; /* to make the configuration once more */
 	const struct config *config;
-	const char *manifests; /* the folder to read */
-	bool init_only;        /* stop where rules would be written for the first time */
+	const char *manifests;  /* the folder to read; NULL or "": an API server is the source */
+	const char *kubeconfig; /* each may be NULL or "" */
+	const char *master;
+	bool init_only; /* stop where rules would be written for the first time */
 };
 
 /* Runs until told to stop; logs what goes wrong and returns an exit code. */

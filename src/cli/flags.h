@@ -71,7 +71,7 @@ struct flag {
 /* True and false as Go spells them: 1, t, T, true, TRUE, True and their opposites; or -EINVAL. */
 int flag_bool_parse(const char *s, bool *ret);
 /* A number of 32 bits with Go's prefixes; or -EINVAL. */
-int flag_int_parse(const char *s, int32_t *ret);
+int flag_int_parse(const char *value, int32_t *ret);
 /* Each pair of a list; -EINVAL at the first that is none. `add` may be NULL. */
 int flag_gates_parse(const char *s, void (*add)(void *arg, const char *name, bool on), void *arg);
 int flag_vmodule_parse(const char *s, void (*add)(void *arg, const char *pattern, int32_t level),

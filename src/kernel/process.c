@@ -290,20 +290,40 @@ int process_find(const char *name, char **ret_path, struct err *err)
 	}
 }
 
-/* The environment with LC_ALL=C: an array for the caller to free, of borrowed strings. */
-static char **make_environment(void)
+static bool same_name(const char *a, const char *b)
 {
-	static char locale[] = "LC_ALL=C";
-	size_t n = 0, used = 0;
+	size_t n = strcspn(a, "=");
+
+	return strncmp(a, b, n) == 0 && b[n] == '=';
+}
+
+/* Puts a variable in the place of one with its name, or behind the n that there are. */
+static size_t put_variable(char **variables, size_t n, const char *variable)
+{
+	size_t i = 0;
+
+	while (i < n && !same_name(variables[i], variable))
+		i++;
+	variables[i] = (char *)variable; /* execve() has no const; nobody writes to it */
+	return MAX(n, i + 1);
+}
+
+/* The daemon's environment, LC_ALL=C and what the program wants: an array for the caller to free,
+ * of borrowed strings. */
+static char **make_environment(const struct process_spec *spec)
+{
+	size_t n = 0, extra = 0;
 	char **result;
 
 	while (environ[n])
 		n++;
-	result = xcalloc(n + 2, sizeof(*result));
-	for (size_t i = 0; i < n; i++)
-		if (!has_prefix(environ[i], "LC_ALL="))
-			result[used++] = environ[i];
-	result[used] = locale;
+	while (spec->env && spec->env[extra])
+		extra++;
+	result = xcalloc(n + extra + 2, sizeof(*result));
+	memcpy(result, environ, n * sizeof(*result));
+	n = put_variable(result, n, "LC_ALL=C");
+	for (size_t i = 0; i < extra; i++)
+		n = put_variable(result, n, spec->env[i]);
 	return result;
 }
 
@@ -348,7 +368,7 @@ failed:
 
 static int spawn(struct process *process, const int fds[3])
 {
-	cleanup_free char **environment = make_environment();
+	cleanup_free char **environment = make_environment(&process->spec);
 	cleanup_free char *stack = xmalloc(CHILD_STACK);
 	struct child child = {&process->spec, environment, fds, getpid(), 0};
 	sigset_t all, before;

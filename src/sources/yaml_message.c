@@ -12,6 +12,7 @@
 #include "sources/rfc3339.h"
 
 #define FIELDS_MAX 64 /* of one message: a bit each */
+#define KEY_MAX    64 /* bytes of a field's name, with its NUL */
 
 /* Where we are: "spec", "ports[2]", "nodePort", from the inside out. */
 struct path {
@@ -345,22 +346,32 @@ struct target {
 	uint64_t seen; /* fields given, a bit each */
 };
 
+/* protobuf's names have no dash: an underscore of the schema stands for it, and for nothing else.
+ */
+static const ProtobufCFieldDescriptor *find_field(const ProtobufCMessageDescriptor *type,
+						  const struct yaml_node *key)
+{
+	char name[KEY_MAX];
+
+	if (key->n >= sizeof(name) || strlen(key->text) != key->n || strchr(key->text, '_'))
+		return NULL;
+	for (size_t i = 0; i <= key->n; i++)
+		name[i] = key->text[i] == '-' ? '_' : key->text[i];
+	return protobuf_c_message_descriptor_get_field_by_name(type, name);
+}
+
 static int read_pair(const struct reading *reading, const struct path *path,
 		     const struct yaml_node *key, const struct yaml_node *value, bool merged,
 		     struct target *target)
 {
-	const ProtobufCFieldDescriptor *field =
-		protobuf_c_message_descriptor_get_field_by_name(target->type, key->text);
-	struct path inner = {.outer = path};
+	const ProtobufCFieldDescriptor *field = find_field(target->type, key);
+	struct path inner = {.outer = path, .name = key->text};
 	uint64_t bit;
 
-	if (!field || strlen(key->text) != key->n) {
-		inner.name = key->text;
+	if (!field)
 		return reading->source->warn && !streq(key->text, "<<")
 			       ? tolerate(reading, &inner, key, "unknown field")
 			       : 0;
-	}
-	inner.name = field->name;
 	bit = UINT64_C(1) << (field - target->type->fields);
 	if (target->seen & bit) {
 		int r = merged ? 0 : tolerate(reading, &inner, key, "given twice");

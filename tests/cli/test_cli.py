@@ -150,9 +150,12 @@ def test_arguments_are_refused():
 
 
 def test_a_source_is_needed():
-    assert_error(run("run"), 1, "no source: give --manifests DIR")
     assert_error(run("render"), 2, "no source: give --manifests DIR")
-    assert_error(run("run", "--manifests="), 1, "no source")
+    for words in ([], ["--manifests="]):
+        result = run("run", *words)
+        assert result.returncode == 1
+        assert "KUBERNETES_SERVICE_HOST" in result.stderr and "no kubeconfig is given" in result.stderr
+    assert_error(run("run", "--manifests=x", "--kubeconfig=y"), 1, "--manifests cannot be combined")
 
 
 def test_all_problems_are_reported_at_once(folder):
@@ -190,7 +193,7 @@ def test_run_logs_json_lines(tmp_path):
 def test_called_as_kube_proxy_it_is_run(kube_proxy):
     assert run("--help", program=kube_proxy).stdout == run("run", "--help").stdout
     assert run("--version", program=kube_proxy).stdout == run("version").stdout
-    assert_error(run(program=kube_proxy), 1, "no source")
+    assert "no kubeconfig is given" in run(program=kube_proxy).stderr
     assert_error(run("render", program=kube_proxy), 1, '"render"')
     assert_error(run("--nodeport_addresses=x", "--manifests=y", program=kube_proxy), 1, "--nodeport-addresses")
 

@@ -202,6 +202,19 @@ static void environment_stays_but_for_the_locale(void **state attr_unused)
 	unsetenv("LC_ALL");
 }
 
+static void variables_of_its_own_count_before_the_daemons(void **state attr_unused)
+{
+	static const char *const env[] = {"PORTOLAN_TEST=own", "PORTOLAN_NEW=new", NULL};
+	cleanup_seen struct seen seen = {0};
+	struct process_spec spec = {.env = env};
+
+	setenv("PORTOLAN_TEST", "daemon", 1);
+	setenv("PORTOLAN_TEST_TWO", "two", 1); /* a longer name is another name */
+	run("echo $LC_ALL $PORTOLAN_TEST $PORTOLAN_TEST_TWO $PORTOLAN_NEW", &spec, &seen);
+	assert_string_equal(seen.output, "C own two new\n");
+	unsetenv("PORTOLAN_TEST_TWO");
+}
+
 static void no_descriptor_and_no_signal_setting_leaks_into_it(void **state attr_unused)
 {
 	cleanup_seen struct seen seen = {0};
@@ -408,6 +421,7 @@ int main(void)
 		cmocka_unit_test(a_program_that_takes_too_long_is_ended),
 		cmocka_unit_test(a_grandchild_does_not_hold_it_up),
 		cmocka_unit_test(environment_stays_but_for_the_locale),
+		cmocka_unit_test(variables_of_its_own_count_before_the_daemons),
 		cmocka_unit_test(no_descriptor_and_no_signal_setting_leaks_into_it),
 		cmocka_unit_test(programs_are_found_in_path),
 		cmocka_unit_test(a_missing_program_is_an_error_of_the_start),

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sources/api_frame.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define BUFFER_KEPT (64u << 10)
+#define MAGIC       "k8s" /* and its NUL */
+
+/* Field numbers of k8s.io/apimachinery: runtime.Unknown, runtime.TypeMeta, runtime.RawExtension,
+ * meta/v1.WatchEvent. */
+enum {
+	UNKNOWN_TYPE_META = 1,
+	UNKNOWN_RAW = 2,
+	TYPE_META_API_VERSION = 1,
+	TYPE_META_KIND = 2,
+	RAW_EXTENSION_RAW = 1,
+	WATCH_EVENT_TYPE = 1,
+	WATCH_EVENT_OBJECT = 2,
+};
+
+static const char *const event_names[] = {
+	[API_EVENT_ADDED] = "ADDED",     [API_EVENT_MODIFIED] = "MODIFIED",
+	[API_EVENT_DELETED] = "DELETED", [API_EVENT_BOOKMARK] = "BOOKMARK",
+	[API_EVENT_ERROR] = "ERROR",
+};
+_Static_assert(ARRAY_SIZE(event_names) == API_EVENT_COUNT, "a name for each type of event");
+
+void api_buffer_add(struct api_buffer *buffer, const uint8_t *data, size_t n)
+{
+	if (n == 0)
+		return;
+	if (buffer->used + n > buffer->capacity) {
+		buffer->capacity = MAX(2 * buffer->capacity, buffer->used + n);
+		buffer->data = xrealloc(buffer->data, buffer->capacity);
+	}
+	memcpy(buffer->data + buffer->used, data, n);
+	buffer->used += n;
+}
+
+void api_buffer_clear(struct api_buffer *buffer)
+{
+	if (buffer->capacity > BUFFER_KEPT)
+		api_buffer_done(buffer);
+	buffer->used = 0;
+}
+
+void api_buffer_done(struct api_buffer *buffer)
+{
+	free(buffer->data);
+	*buffer = (struct api_buffer){0};
+}
+
+static struct api_bytes take_off(struct api_bytes *data, size_t n)
+{
+	struct api_bytes taken = {data->data, MIN(n, data->n)};
+
+	data->data += taken.n;
+	data->n -= taken.n;
+	return taken;
+}
+
+/* 1: the header is complete. */
+static int feed_header(struct api_frames *frames, struct api_bytes *data, struct err *err)
+{
+	const uint8_t *h = frames->header;
+	struct api_bytes part = take_off(data, sizeof(frames->header) - frames->n_header);
+
+	memcpy(frames->header + frames->n_header, part.data, part.n);
+	frames->n_header += part.n;
+	if (frames->n_header < sizeof(frames->header))
+		return 0;
+	frames->size = (size_t)h[0] << 24 | (size_t)h[1] << 16 | (size_t)h[2] << 8 | h[3];
+	if (frames->size > API_FRAME_MAX)
+		return err_set(err, -EBADMSG, "a frame of %zu bytes, more than the %u allowed",
+			       frames->size, API_FRAME_MAX);
+	return 1;
+}
+
+/* A frame that lies whole in what has just arrived is not copied. */
+static int feed_body(struct api_frames *frames, struct api_bytes *data, api_frame_fn *fn, void *arg,
+		     struct err *err)
+{
+	struct api_bytes part = take_off(data, frames->size - frames->buffer.used);
+	int r;
+
+	if (part.n < frames->size) {
+		api_buffer_add(&frames->buffer, part.data, part.n);
+		part = (struct api_bytes){frames->buffer.data, frames->buffer.used};
+	}
+	if (part.n < frames->size)
+		return 0;
+	r = fn(arg, part, err);
+	api_buffer_clear(&frames->buffer);
+	frames->n_header = 0;
+	return r;
+}
+
+int api_frames_feed(struct api_frames *frames, struct api_bytes data, api_frame_fn *fn, void *arg,
+		    struct err *err)
+{
+	int r = 0;
+
+	while (data.n > 0 && r == 0) {
+		if (frames->n_header < sizeof(frames->header)) {
+			r = feed_header(frames, &data, err);
+			if (r <= 0)
+				continue;
+		}
+		r = feed_body(frames, &data, fn, arg, err);
+	}
+	return r;
+}
+
+bool api_frames_amid(const struct api_frames *frames)
+{
+	return frames->n_header > 0;
+}
+
+void api_frames_done(struct api_frames *frames)
+{
+	api_buffer_done(&frames->buffer);
+	*frames = (struct api_frames){0};
+}
+
+static int read_type_meta(struct api_bytes bytes, struct api_envelope *envelope)
+{
+	struct api_wire_field field;
+	int r;
+
+	while ((r = api_wire_next(&bytes, &field)) > 0) {
+		if (field.number == TYPE_META_API_VERSION)
+			envelope->api_version = field.bytes;
+		else if (field.number == TYPE_META_KIND)
+			envelope->kind = field.bytes;
+	}
+	return r;
+}
+
+int api_envelope_read(struct api_bytes bytes, struct api_envelope *ret, struct err *err)
+{
+	struct api_envelope envelope = {0};
+	struct api_wire_field field;
+	int r;
+
+	if (bytes.n < sizeof(MAGIC) || memcmp(bytes.data, MAGIC, sizeof(MAGIC)) != 0)
+		return err_set(err, -EBADMSG, "an object that is not Kubernetes' protobuf");
+	take_off(&bytes, sizeof(MAGIC));
+	while ((r = api_wire_next(&bytes, &field)) > 0) {
+		if (field.number == UNKNOWN_RAW)
+			envelope.object = field.bytes;
+		else if (field.number == UNKNOWN_TYPE_META)
+			r = read_type_meta(field.bytes, &envelope);
+		if (r < 0)
+			break;
+	}
+	if (r < 0)
+		return err_set(err, r, "an envelope that cannot be read");
+	*ret = envelope;
+	return 0;
+}
+
+static int read_event_type(struct api_bytes bytes, enum api_event_type *ret)
+{
+	for (enum api_event_type type = 0; type < API_EVENT_COUNT; type++) {
+		if (!api_bytes_equal(bytes, event_names[type]))
+			continue;
+		*ret = type;
+		return 0;
+	}
+	return -EBADMSG;
+}
+
+static int read_raw_extension(struct api_bytes bytes, struct api_bytes *ret)
+{
+	struct api_wire_field field;
+	int r;
+
+	while ((r = api_wire_next(&bytes, &field)) > 0)
+		if (field.number == RAW_EXTENSION_RAW)
+			*ret = field.bytes;
+	return r;
+}
+
+int api_event_read(struct api_bytes frame, struct api_event *ret, struct err *err)
+{
+	struct api_bytes type = {0}, object = {0};
+	struct api_wire_field field;
+	int r;
+
+	while ((r = api_wire_next(&frame, &field)) > 0) {
+		if (field.number == WATCH_EVENT_TYPE)
+			type = field.bytes;
+		else if (field.number == WATCH_EVENT_OBJECT)
+			r = read_raw_extension(field.bytes, &object);
+		if (r < 0)
+			break;
+	}
+	if (r < 0)
+		return err_set(err, r, "a watch event that cannot be read");
+	if (read_event_type(type, &ret->type) < 0)
+		return err_set(err, -EBADMSG, "a watch event of a type that is not known");
+	return api_envelope_read(object, &ret->envelope, err);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * HTTP requests on the event loop, by libcurl: TLS, HTTP/2 with all requests to one server on one
+ * connection, proxies. No compression (it costs the server more than it saves us), no redirects.
+ *
+ * A dead peer is noticed by TCP's own keep-alives within about a minute; what only pretends to live
+ * is for the owner to find out.
+ */
+
+#include "base/err.h"
+#include "sources/api_access.h"
+#include "sources/api_failure.h"
+#include "sources/api_wire.h"
+
+struct event_base;
+struct api_http;
+struct api_call;
+
+struct api_http_request {
+	const char *target; /* path and query */
+	const char *accept; /* content type; NULL: any */
+	const char *body;   /* NULL: GET; else POST */
+	size_t n_body;
+	const char *content_type;
+	int64_t timeout_ms; /* for all of it; 0: none, as a stream wants */
+};
+
+/*
+ * All are called from the loop, never from inside api_http_start(). After done() the call is gone.
+ * api_http_cancel() may be called from inside of them, api_http_start() only from done().
+ */
+struct api_http_handler {
+	void (*status)(void *arg, int status, int retry_after_s);
+	void (*data)(void *arg, struct api_bytes data);
+	void (*done)(void *arg, enum api_failure failure, const char *text);
+	void *arg;
+};
+
+int api_http_new(struct event_base *loop, struct api_http **ret, struct err *err);
+/* Calls that are under way are cancelled. Accepts NULL, returns NULL. */
+struct api_http *api_http_free(struct api_http *http);
+/* access and request are copied as far as needed. */
+int api_http_start(struct api_http *http, const struct api_access *access,
+		   const struct api_http_request *request, const struct api_http_handler *handler,
+		   struct api_call **ret, struct err *err);
+void api_http_cancel(struct api_call *call); /* accepts NULL; its handler is not called again */
+/* Leaves all connections behind: new calls open new ones. Only while no call is under way. */
+int api_http_forget_connections(struct api_http *http, struct err *err);

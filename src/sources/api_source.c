@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sources/api_source.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "sources/api_query.h"
+#include "sources/api_watch.h"
+#include "sources/convert.h"
+
+#define ACCEPT_LIST     "application/vnd.kubernetes.protobuf"
+#define ACCEPT_WATCH    "application/vnd.kubernetes.protobuf;stream=watch"
+#define PAGE_TIMEOUT_MS 120000
+#define NODE_GRACE_S    30
+
+enum stream_id {
+	STREAM_SERVICES = 0,
+	STREAM_SLICES,
+	STREAM_NODE,
+	STREAM_COUNT,
+};
+
+/* One watch and what it stands on. */
+struct stream {
+	struct api_source *source;
+	struct api_watch *watch;
+	struct api_request *request;
+	struct event *timer;
+	char *selectors;
+	const char *plural; /* for messages */
+	bool failing;
+	unsigned int said; /* failures reported, a bit each, that concern only this one */
+};
+
+struct api_source {
+	struct source_sink sink;
+	struct api_client *client;
+	struct stream streams[STREAM_COUNT];
+	char *node_name;
+	struct event *node_grace; /* how long the Node may hold up the rest */
+	bool node_settled;        /* it is known, or known not to be known */
+	bool synced;
+	unsigned int said; /* failures reported, a bit each */
+	void (*report)(void *arg, enum log_severity severity, const char *text);
+	void *report_arg;
+	uint32_t (*random)(void);
+};
+
+/* How a failure is told; alone: it says nothing about the other streams. */
+static const struct failure_text {
+	const char *before; /* the server's URL */
+	const char *behind;
+	enum log_severity severity;
+	bool alone;
+} failure_texts[] = {
+	[API_FAILURE_NONE] = {"", "", LOG_SEVERITY_INFO, false},
+	[API_FAILURE_CREDENTIALS] = {"No credentials for the API server", "", LOG_SEVERITY_ERROR,
+				     false},
+	[API_FAILURE_CONNECT] = {"The API server", " cannot be reached", LOG_SEVERITY_WARNING,
+				 false},
+	[API_FAILURE_TLS] = {"No secure connection to the API server", "", LOG_SEVERITY_ERROR,
+			     false},
+	[API_FAILURE_UNAUTHORISED] = {"The API server", " does not accept our credentials",
+				      LOG_SEVERITY_ERROR, false},
+	[API_FAILURE_FORBIDDEN] = {"The API server", " does not let us read", LOG_SEVERITY_ERROR,
+				   true},
+	[API_FAILURE_THROTTLED] = {"The API server", " is busy", LOG_SEVERITY_WARNING, false},
+	[API_FAILURE_SERVER] = {"The API server", " answers with an error", LOG_SEVERITY_WARNING,
+				false},
+	[API_FAILURE_GARBAGE] = {"The API server", " gives an answer that cannot be read",
+				 LOG_SEVERITY_ERROR, true},
+};
+_Static_assert(ARRAY_SIZE(failure_texts) == API_FAILURE_COUNT, "a text for each failure");
+
+/* -- objects -- */
+
+static void *arena_take(void *arena, size_t size)
+{
+	return arena_alloc(arena, size);
+}
+
+static void arena_drop(void *arena attr_unused, void *memory attr_unused)
+{
+}
+
+/* The message lives in the arena. */
+static int unpack(const ProtobufCMessageDescriptor *type, struct api_bytes object,
+		  struct arena *arena, ProtobufCMessage **ret, struct err *err)
+{
+	ProtobufCAllocator allocator = {arena_take, arena_drop, arena};
+
+	*ret = protobuf_c_message_unpack(type, &allocator, object.n, object.data);
+	return *ret ? 0 : err_set(err, -EBADMSG, "it is not readable protobuf");
+}
+
+static int set_service(void *arg, struct api_bytes object, void (*note)(void *, const char *),
+		       void *note_arg, struct err *err)
+{
+	const struct convert_notes notes = {.fn = note, .arg = note_arg};
+	struct arena *arena cleanup_arena = arena_new(4096);
+	struct api_source *source = arg;
+	ProtobufCMessage *message;
+	struct service *service;
+	enum convert_skip skip;
+	int r = unpack(&k8s__service__descriptor, object, arena, &message, err);
+
+	if (r == 0)
+		r = convert_service((K8s__Service *)message, &notes, &service, &skip, err);
+	if (r > 0)
+		source->sink.set_service(source->sink.arg, service);
+	return r;
+}
+
+static int set_slice(void *arg, struct api_bytes object,
+		     void (*note)(void *, const char *) attr_unused, void *note_arg attr_unused,
+		     struct err *err)
+{
+	struct arena *arena cleanup_arena = arena_new(8192);
+	struct api_source *source = arg;
+	ProtobufCMessage *message;
+	struct slice *slice;
+	enum convert_skip skip;
+	int r = unpack(&k8s__endpoint_slice__descriptor, object, arena, &message, err);
+
+	if (r == 0)
+		r = convert_slice((K8s__EndpointSlice *)message, &slice, &skip, err);
+	if (r > 0)
+		source->sink.set_slice(source->sink.arg, slice);
+	return r;
+}
+
+static int set_node(void *arg, struct api_bytes object, void (*note)(void *, const char *),
+		    void *note_arg, struct err *err)
+{
+	const struct convert_notes notes = {.fn = note, .arg = note_arg};
+	struct arena *arena cleanup_arena = arena_new(16384);
+	struct api_source *source = arg;
+	ProtobufCMessage *message;
+	struct node *node;
+	int r = unpack(&k8s__node__descriptor, object, arena, &message, err);
+
+	if (r == 0)
+		r = convert_node((K8s__Node *)message, &notes, &node, err);
+	if (r < 0)
+		return r;
+	if (!streq(node->name, source->node_name)) {
+		node_unref(node);
+		return 0;
+	}
+	source->sink.set_node(source->sink.arg, node);
+	return 1;
+}
+
+static void remove_service(void *arg, const char *key)
+{
+	struct api_source *source = arg;
+
+	source->sink.remove_service(source->sink.arg, key);
+}
+
+static void remove_slice(void *arg, const char *key)
+{
+	struct api_source *source = arg;
+
+	source->sink.remove_slice(source->sink.arg, key);
+}
+
+static void remove_node(void *arg, const char *key attr_unused)
+{
+	struct api_source *source = arg;
+
+	source->sink.set_node(source->sink.arg, NULL);
+}
+
+/* -- progress -- */
+
+static void check_synced(struct api_source *source)
+{
+	const struct timeval grace = {.tv_sec = NODE_GRACE_S};
+
+	if (source->synced || !api_watch_is_listed(source->streams[STREAM_SERVICES].watch) ||
+	    !api_watch_is_listed(source->streams[STREAM_SLICES].watch))
+		return;
+	if (!source->node_settled) {
+		event_add(source->node_grace, &grace);
+		return;
+	}
+	event_del(source->node_grace);
+	source->synced = true;
+	source->sink.synced(source->sink.arg);
+}
+
+static void settle_node(struct api_source *source)
+{
+	source->node_settled = true;
+	check_synced(source);
+}
+
+static void on_node_grace(evutil_socket_t fd attr_unused, short what attr_unused, void *arg)
+{
+	settle_node(arg);
+}
+
+static void on_services_listed(void *arg)
+{
+	check_synced(arg);
+}
+
+static void on_node_listed(void *arg)
+{
+	settle_node(arg);
+}
+
+static void on_failed(void *arg, enum api_failure failure, const char *reason)
+{
+	const struct failure_text *how = &failure_texts[failure];
+	struct stream *stream = arg;
+	struct api_source *source = stream->source;
+	unsigned int *said = how->alone ? &stream->said : &source->said;
+	char text[1536];
+
+	stream->failing = true;
+	if (failure == API_FAILURE_UNAUTHORISED)
+		api_client_doubt(source->client);
+	if (!(*said & 1u << failure)) {
+		snprintf(text, sizeof(text), "%s %s%s%s%s: %s%s", how->before,
+			 api_client_server(source->client), how->behind,
+			 how->alone ? " about " : "", how->alone ? stream->plural : "", reason,
+			 source->synced ? "; what is known stays in force" : "");
+		source->report(source->report_arg, how->severity, text);
+	}
+	*said |= 1u << failure;
+	if (stream == &source->streams[STREAM_NODE] && failure == API_FAILURE_FORBIDDEN)
+		settle_node(source); /* waiting would not help */
+}
+
+static void on_recovered(void *arg)
+{
+	struct stream *stream = arg;
+	struct api_source *source = stream->source;
+	char text[512];
+
+	stream->failing = false;
+	if (stream->said) {
+		snprintf(text, sizeof(text), "The API server lets us follow %s again",
+			 stream->plural);
+		source->report(source->report_arg, LOG_SEVERITY_INFO, text);
+		stream->said = 0;
+	}
+	for (size_t i = 0; i < STREAM_COUNT; i++)
+		if (source->streams[i].failing)
+			return;
+	if (source->said) {
+		snprintf(text, sizeof(text), "The API server %s answers again",
+			 api_client_server(source->client));
+		source->report(source->report_arg, LOG_SEVERITY_INFO, text);
+	}
+	source->said = 0;
+}
+
+static void on_report(void *arg, enum log_severity severity, const char *text)
+{
+	struct stream *stream = arg;
+
+	stream->source->report(stream->source->report_arg, severity, text);
+}
+
+/* -- what a watch stands on -- */
+
+static void on_status(void *arg, int status, int retry_after_s)
+{
+	struct stream *stream = arg;
+
+	api_watch_status(stream->watch, status, retry_after_s);
+}
+
+static void on_data(void *arg, struct api_bytes data)
+{
+	struct stream *stream = arg;
+
+	api_watch_data(stream->watch, data);
+}
+
+static void on_done(void *arg, enum api_failure failure, const char *text)
+{
+	struct stream *stream = arg;
+
+	stream->request = NULL;
+	api_watch_end(stream->watch, failure, text);
+}
+
+static void get(void *arg, const char *target, bool is_stream)
+{
+	struct stream *stream = arg;
+	const struct api_http_request request = {
+		.target = target,
+		.accept = is_stream ? ACCEPT_WATCH : ACCEPT_LIST,
+		.timeout_ms = is_stream ? 0 : PAGE_TIMEOUT_MS,
+	};
+	const struct api_http_handler handler = {on_status, on_data, on_done, stream};
+
+	stream->request = api_client_start(stream->source->client, &request, &handler);
+}
+
+static void stop(void *arg)
+{
+	struct stream *stream = arg;
+
+	api_client_cancel(take(stream->request));
+}
+
+static void set_timer(void *arg, int64_t ms)
+{
+	struct timeval delay = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
+	struct stream *stream = arg;
+
+	if (ms < 0)
+		event_del(stream->timer);
+	else
+		event_add(stream->timer, &delay);
+}
+
+static void on_timer(evutil_socket_t fd attr_unused, short what attr_unused, void *arg)
+{
+	struct stream *stream = arg;
+
+	api_watch_timer(stream->watch);
+}
+
+static int64_t now_ms(void *arg attr_unused)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static uint32_t chance(void *arg)
+{
+	const struct stream *stream = arg;
+
+	return stream->source->random();
+}
+
+static const struct stream_spec {
+	const char *plural;
+	const char *selectors; /* escaped; the own name is appended for the Node */
+	struct api_watch_kind kind;
+} specs[] = {
+	[STREAM_SERVICES] = {"Services",
+			     "labelSelector=%21service.kubernetes.io%2Fservice-proxy-name"
+			     "&fieldSelector=spec.clusterIP%21%3DNone",
+			     {"Service", "/api/v1/services", NULL, true, set_service,
+			      remove_service, on_services_listed, NULL}},
+	[STREAM_SLICES] = {"EndpointSlices",
+			   "labelSelector=%21service.kubernetes.io%2Fheadless",
+			   {"EndpointSlice", "/apis/discovery.k8s.io/v1/endpointslices", NULL, true,
+			    set_slice, remove_slice, on_services_listed, NULL}},
+	[STREAM_NODE] = {"the Node",
+			 "fieldSelector=metadata.name%3D",
+			 {"Node", "/api/v1/nodes", NULL, false, set_node, remove_node,
+			  on_node_listed, NULL}},
+};
+_Static_assert(ARRAY_SIZE(specs) == STREAM_COUNT, "a row for each stream");
+
+static void stream_init(struct api_source *source, enum stream_id id, struct event_base *loop)
+{
+	struct stream *stream = &source->streams[id];
+	char *name cleanup_free = api_query_escape(source->node_name);
+	const struct api_watch_io io = {
+		.get = get,
+		.stop = stop,
+		.wait = set_timer,
+		.now_ms = now_ms,
+		.random = chance,
+		.failed = on_failed,
+		.recovered = on_recovered,
+		.report = on_report,
+		.arg = stream,
+	};
+	struct api_watch_kind kind = specs[id].kind;
+
+	stream->source = source;
+	stream->plural = specs[id].plural;
+	stream->selectors = xasprintf("%s%s", specs[id].selectors, id == STREAM_NODE ? name : "");
+	stream->timer = evtimer_new(loop, on_timer, stream);
+	kind.selectors = stream->selectors;
+	kind.arg = source;
+	stream->watch = api_watch_new(&kind, &io);
+}
+
+static uint32_t machine_random(void)
+{
+	return arc4random();
+}
+
+int api_source_start(struct event_base *loop, const struct api_source_config *config,
+		     const struct source_sink *sink, struct api_source **ret, struct err *err)
+{
+	struct api_source *source = xcalloc(1, sizeof(*source));
+	struct credentials_config credentials = config->credentials;
+	int r;
+
+	source->sink = *sink;
+	source->node_name = xstrdup(config->node_name);
+	source->report = config->report;
+	source->report_arg = config->report_arg;
+	source->random = config->random ? config->random : machine_random;
+	credentials.report = config->report;
+	credentials.report_arg = config->report_arg;
+	r = api_client_new(loop, &credentials, &source->client, err);
+	if (r < 0) {
+		api_source_free(source);
+		return r;
+	}
+	source->node_grace = evtimer_new(loop, on_node_grace, source);
+	for (enum stream_id id = 0; id < STREAM_COUNT; id++)
+		stream_init(source, id, loop);
+	for (enum stream_id id = 0; id < STREAM_COUNT; id++)
+		api_watch_start(source->streams[id].watch);
+	*ret = source;
+	return 0;
+}
+
+struct api_source *api_source_free(struct api_source *source)
+{
+	if (!source)
+		return NULL;
+	for (enum stream_id id = 0; id < STREAM_COUNT; id++) {
+		struct stream *stream = &source->streams[id];
+
+		api_client_cancel(stream->request);
+		api_watch_free(stream->watch);
+		if (stream->timer)
+			event_free(stream->timer);
+		free(stream->selectors);
+	}
+	api_client_free(source->client);
+	if (source->node_grace)
+		event_free(source->node_grace);
+	free(source->node_name);
+	free(source);
+	return NULL;
+}
+
+struct api_client *api_source_client(struct api_source *source)
+{
+	return source->client;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * An API server as a source: the Services that are a proxy's, their EndpointSlices, and this node's
+ * own Node, each followed by a watch (see api_watch.h) on one connection.
+ *
+ *   - "synced" comes when Services and EndpointSlices have been delivered and it is known whether
+ *     there is a Node. One that may not be read does not hold up the rest, and one that cannot be
+ *     read (while the others can) does so for 30 s.
+ *   - Whatever goes wrong afterwards changes nothing in the sink. Each kind of failure is reported
+ *     once, and once that it is over.
+ *   - An object that cannot be used is reported by name and counts as absent.
+ */
+
+#include "sources/api_client.h"
+#include "sources/source.h"
+
+struct api_source;
+
+struct api_source_config {
+	struct credentials_config credentials; /* where the server is; `report` is ours to set */
+	const char *node_name;
+	/* one line each, without a full stop */
+	void (*report)(void *arg, enum log_severity severity, const char *text);
+	void *report_arg;
+	/* for tests; NULL: the machine's own */
+	uint32_t (*random)(void);
+};
+
+/*
+ * Fails when the credentials cannot be read; all else is tried again for ever. Nothing is reported
+ * to the sink before the loop runs. sink is copied. The sink must not free the source.
+ */
+int api_source_start(struct event_base *loop, const struct api_source_config *config,
+		     const struct source_sink *sink, struct api_source **ret, struct err *err);
+struct api_source *api_source_free(struct api_source *source);   /* accepts NULL, returns NULL */
+struct api_client *api_source_client(struct api_source *source); /* for other requests */

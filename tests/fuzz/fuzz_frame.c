@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Bytes as an API server's answer: frames, events, envelopes, lists, metadata, Status, and the
+ * objects in them up to the model's data. The first byte says what is asked (a stream, a page or an
+ * error's body), the second in how large pieces the rest arrives.
+ *
+ *	meson setup -Dfuzz=true build-fuzz && ninja -C build-fuzz fuzz_frame
+ *	build-fuzz/tests/fuzz/fuzz_frame tests/fuzz/corpus/frame
+ */
+
+#include <assert.h>
+
+#include "sources/api_watch.h"
+#include "sources/convert.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+struct fuzz {
+	bool asked;
+};
+
+static void on_get(void *arg, const char *target, bool stream attr_unused)
+{
+	struct fuzz *fuzz = arg;
+
+	assert(*target == '/' && !strpbrk(target, " \r\n"));
+	fuzz->asked = true;
+}
+
+static void on_stop(void *arg)
+{
+	struct fuzz *fuzz = arg;
+
+	fuzz->asked = false;
+}
+
+static void on_wait(void *arg attr_unused, int64_t ms attr_unused)
+{
+}
+
+static int64_t on_now(void *arg attr_unused)
+{
+	return 0;
+}
+
+static uint32_t on_random(void *arg attr_unused)
+{
+	return 0;
+}
+
+/* Each message to a person is one line. */
+static void check_line(const char *text)
+{
+	assert(*text && !strpbrk(text, "\r\n\t\x1b"));
+}
+
+static void on_failed(void *arg attr_unused, enum api_failure failure, const char *text)
+{
+	assert(failure > API_FAILURE_NONE && failure < API_FAILURE_COUNT);
+	check_line(text);
+}
+
+static void on_nothing(void *arg attr_unused)
+{
+}
+
+static void on_report(void *arg attr_unused, enum log_severity severity attr_unused,
+		      const char *text)
+{
+	check_line(text);
+}
+
+static int on_set(void *arg attr_unused, struct api_bytes object,
+		  void (*note)(void *, const char *), void *note_arg, struct err *err)
+{
+	const struct convert_notes notes = {.fn = note, .arg = note_arg};
+	enum convert_skip skip;
+	struct service *service;
+	K8s__Service *message = k8s__service__unpack(NULL, object.n, object.data);
+	int r;
+
+	if (!message)
+		return err_set(err, -1, "it is not readable protobuf");
+	r = convert_service(message, &notes, &service, &skip, err);
+	if (r > 0)
+		service_unref(service);
+	k8s__service__free_unpacked(message, NULL);
+	return r;
+}
+
+static void on_remove(void *arg attr_unused, const char *key)
+{
+	assert(*key);
+}
+
+static void feed(struct api_watch *watch, const uint8_t *data, size_t size, size_t piece)
+{
+	while (size > 0) {
+		size_t n = MIN(piece, size);
+
+		api_watch_data(watch, (struct api_bytes){data, n});
+		data += n;
+		size -= n;
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct fuzz fuzz = {0};
+	const struct api_watch_kind kind = {"Service", "/api/v1/services", "",         true,
+					    on_set,    on_remove,          on_nothing, NULL};
+	const struct api_watch_io io = {on_get,    on_stop,    on_wait,   on_now, on_random,
+					on_failed, on_nothing, on_report, &fuzz};
+	struct api_watch *watch;
+
+	if (size < 2)
+		return 0;
+	watch = api_watch_new(&kind, &io);
+	api_watch_start(watch);
+	if (data[0] % 3 == 1) { /* in pages */
+		api_watch_status(watch, 400, 0);
+		api_watch_end(watch, API_FAILURE_NONE, "");
+		api_watch_timer(watch);
+	}
+	api_watch_status(watch, data[0] % 3 == 2 ? 500 + data[1] : 200, 0);
+	feed(watch, data + 2, size - 2, data[1] ? data[1] : 65536);
+	api_watch_end(watch, API_FAILURE_NONE, "");
+	api_watch_timer(watch);
+	assert(fuzz.asked); /* whatever came, it goes on */
+	api_watch_free(watch);
+	return 0;
+}

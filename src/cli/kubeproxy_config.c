@@ -104,7 +104,6 @@ static const char *const idle[] = {
 	"metricsBindAddress",
 	"nftables",
 	"oomScoreAdj",
-	"portRange",
 	"showHiddenMetricsForVersion",
 	"windowsRunAsService",
 	"winkernel",
@@ -332,6 +331,7 @@ static void settle_mode(const struct kubeproxy_config *config)
 		message->iptables->syncperiod = message->iptables->minsyncperiod = zero;
 	if (nftables)
 		message->iptables->masqueradeall = false;
+	message->portrange = (char *)""; /* read, and of no meaning since long ago */
 	if (!message->mode || !*message->mode)
 		message->mode = (char *)"iptables";
 	if (nftables && message->n_nodeportaddresses == 0)

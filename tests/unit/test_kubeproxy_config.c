@@ -467,8 +467,10 @@ static void written_configuration_reads_back_identically(void **state)
 		HEAD,
 		HEAD "mode: ipvs\nipvs: {scheduler: rr, excludeCIDRs: [10.0.0.0/8]}\n",
 		HEAD "mode: nftables\nfeatureGates: {AllBeta: true, AllAlpha: false}\n",
-		HEAD "bindAddress: '::'\nhostnameOverride: \"tab\\there: 'x'\"\nportRange: 'yes'\n",
-		HEAD "clientConnection: {qps: 0.333, kubeconfig: '/a b: c'}\nportRange: '~'\n",
+		HEAD "bindAddress: '::'\nhostnameOverride: \"tab\\there: 'x'\"\nwinkernel: "
+		     "{sourceVip: 'yes'}\n",
+		HEAD "clientConnection: {qps: 0.333, kubeconfig: '/a b: c'}\nwinkernel: "
+		     "{sourceVip: '~'}\n",
 		HEAD "logging: {flushFrequency: 7, vmodule: [{filePattern: 'a*', verbosity: 3}]}\n",
 		HEAD
 		"windowsRunAsService: true\nwinkernel: {enableDSR: true, networkName: \"\\n\"}\n",

@@ -110,6 +110,7 @@ static void follow_links(struct config_watch *watch)
 int config_watch_new(struct event_base *loop, const char *file, void (*changed)(void *arg),
 		     void *arg, struct config_watch **ret, struct err *err)
 {
+	const struct timeval at_once = {0};
 	struct config_watch *watch = xcalloc(1, sizeof(*watch));
 	cleanup_free char *dir = folder_of(file);
 	int r;
@@ -127,6 +128,7 @@ int config_watch_new(struct event_base *loop, const char *file, void (*changed)(
 		return err_wrap(err, r, "watching %s", file);
 	}
 	follow_links(watch);
+	event_add(watch->quiet, &at_once);
 	*ret = watch;
 	return 0;
 }

@@ -534,13 +534,14 @@ static int run_loop(struct daemon *daemon, struct err *err)
 		.synced = on_synced,
 		.arg = daemon,
 	};
-	int r = start_source(daemon, &sink, err);
+	int r = 0;
 
-	if (r < 0)
-		return r;
 	if (daemon->input->options->config && daemon->input->options->config[0])
 		r = config_watch_new(daemon->loop, daemon->input->options->config,
 				     on_config_changed, daemon, &daemon->watch, err);
+	if (r < 0)
+		return r;
+	r = start_source(daemon, &sink, err);
 	if (r < 0)
 		return r;
 	/* the source may have reported all, and more, before it returned */

@@ -5,8 +5,8 @@
  * A hash map from strings to pointers.
  *
  * A key is borrowed: it must live as long as its entry, so it is usually a member of the value.
- * map_set() replaces key and value both. Order is not defined; removing the current entry while
- * walking is allowed, adding is not.
+ * map_set() replaces key and value both. Order is not defined, and differs from process to process;
+ * removing the current entry while walking is allowed, adding is not.
  *
  *	size_t at = 0;
  *	struct service *service;
@@ -36,3 +36,5 @@ void *map_set(struct map *map, const char *key, void *value);
 void *map_remove(struct map *map, const char *key); /* the value removed, or NULL */
 void *map_next(const struct map *map, size_t *at);
 const char *map_next_key(const struct map *map, size_t *at);
+
+uint64_t map_hash(const uint64_t key[2], const char *text); /* for tests: SipHash-1-3 */

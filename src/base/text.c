@@ -106,6 +106,7 @@ void text_consume(struct text *text, size_t n)
 	while (n > 0) {
 		struct text_block *block = text->first;
 
+		assert(block);
 		if (n < block->used) {
 			memmove(block->data, block->data + n, block->used - n);
 			block->used -= n;

@@ -16,16 +16,19 @@ static int clean_family(enum family family, struct err *err)
 	return r < 0 ? r : 1;
 }
 
-/* A family that the host does not have holds no rules either; but one of them it must have. */
+/* A family that the host does not have is said and no failure, for it can hold no rules that work;
+ * but one of them it must have. */
 int cmd_cleanup_all(const char *who)
 {
 	int exit_code = EXIT_DONE;
 	size_t n_usable = 0;
+	bool usable[FAMILY_COUNT];
 	struct err errors[FAMILY_COUNT];
 
 	for (enum family family = 0; family < FAMILY_COUNT; family++) {
 		int r = clean_family(family, &errors[family]);
 
+		usable[family] = r != 0;
 		n_usable += r != 0;
 		if (r < 0) {
 			fprintf(stderr, "%s: removing the %s rules: %s\n", who, family_name(family),
@@ -38,6 +41,10 @@ int cmd_cleanup_all(const char *who)
 			errors[FAMILY_IPV4].text);
 		exit_code = EXIT_FAILED;
 	}
+	for (enum family family = 0; n_usable > 0 && family < FAMILY_COUNT; family++)
+		if (!usable[family])
+			fprintf(stderr, "%s: no %s rules can be read on this host: %s\n", who,
+				family_name(family), errors[family].text);
 	return exit_code;
 }
 

@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/nearest.h"
 #include "cli/duration.h"
-#include "cli/nearest.h"
 
 /* A table of flags with where its values go. */
 struct flag_set {

@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "cli/nearest.h"
+#include "base/nearest.h"
 
 static int compare_names(const void *name, const void *gate)
 {

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "sources/convert.h"
@@ -267,10 +268,23 @@ static void add_object(struct parse *parse, const struct kind *kind, ProtobufCMe
 	parse->objects[parse->n_objects++] = object;
 }
 
+static void on_unknown(void *arg, const struct yaml_node *key, const char *meant)
+{
+	struct parse *parse = arg;
+	char name[64];
+
+	parse->node = key;
+	add_notice(parse, LOG_SEVERITY_WARNING, "unknown field \"%s\" in %s: did you mean %s?",
+		   printable(key->text, name, sizeof(name)), parse->object, meant);
+}
+
 static int parse_object(struct parse *parse, const struct kind *kind, const struct yaml_node *node,
 			struct err *err)
 {
-	struct yaml_source source = {.file = parse->file->path, .object = parse->object};
+	struct yaml_source source = {.file = parse->file->path,
+				     .object = parse->object,
+				     .unknown = on_unknown,
+				     .arg = parse};
 	ProtobufCMessage *message;
 	struct arena *arena cleanup_arena = arena_new(4096);
 	int r;
@@ -289,20 +303,55 @@ static int parse_object(struct parse *parse, const struct kind *kind, const stru
 	return 0;
 }
 
+/* Groups in which a kind that has nearly our name can only be a mistake; others have their own, as
+ * serving.knative.dev has a Service. */
+static bool is_our_group(const char *api_version)
+{
+	static const char *const groups[] = {"core/", "discovery.k8s.io/"};
+
+	if (!strchr(api_version, '/'))
+		return true;
+	for (size_t i = 0; i < ARRAY_SIZE(groups); i++)
+		if (strncasecmp(api_version, groups[i], strlen(groups[i])) == 0)
+			return true;
+	return false;
+}
+
+/* The kind that a name may have meant: one of ours, or a list of it. NULL: none is near. */
+static const char *guess_kind(const K8s__TypeMeta *type, char *out, size_t size)
+{
+	static const char *const suffixes[] = {"", "List"};
+
+	if (!is_our_group(convert_text(type->apiversion)))
+		return NULL;
+	for (size_t i = 0; i < ARRAY_SIZE(kinds) * ARRAY_SIZE(suffixes); i++) {
+		const struct kind *kind = &kinds[i / ARRAY_SIZE(suffixes)];
+		int n = snprintf(out, size, "%s ", kind->api_version);
+
+		snprintf(out + n, size - (size_t)n, "%s%s", kind->name,
+			 suffixes[i % ARRAY_SIZE(suffixes)]);
+		if (strcasecmp(out + n, type->kind) == 0)
+			return out;
+	}
+	return strcasecmp(type->kind, "List") == 0 ? "v1 List" : NULL;
+}
+
 /* One line for each kind that is not ours. */
 static void note_unknown(struct parse *parse, const struct yaml_node *node,
 			 const K8s__TypeMeta *type)
 {
-	char kind[64], version[64], text[256];
+	char kind[64], version[64], guess[64], text[320];
+	const char *meant = guess_kind(type, guess, sizeof(guess));
 
-	snprintf(text, sizeof(text), ": %s %s is not a kind that a proxy reads",
-		 printable(convert_text(type->apiversion), version, sizeof(version)),
-		 printable(type->kind, kind, sizeof(kind)));
+	printable(convert_text(type->apiversion), version, sizeof(version));
+	snprintf(text, sizeof(text), ": %s %s is not a kind that a proxy reads%s%s%s",
+		 *version ? version : "(no apiVersion)", printable(type->kind, kind, sizeof(kind)),
+		 meant ? ": did you mean " : "", meant ? meant : "", meant ? "?" : "");
 	for (size_t i = 0; i < parse->n_notices; i++)
 		if (has_suffix(parse->notices[i].text, text))
 			return;
 	parse->node = node;
-	add_notice(parse, LOG_SEVERITY_INFO, "%s", text + 2);
+	add_notice(parse, meant ? LOG_SEVERITY_WARNING : LOG_SEVERITY_INFO, "%s", text + 2);
 }
 
 static int parse_node(struct parse *parse, const struct yaml_node *node,

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/map.h"
+#include "sources/field_guess.h"
 #include "sources/k8s.pb-c.h"
 #include "sources/printable.h"
 #include "sources/rfc3339.h"
@@ -340,10 +341,16 @@ static int read_field(const struct reading *reading, const struct path *path,
 	return r;
 }
 
+struct unknown {
+	struct unknown *next;
+	const struct yaml_node *key;
+};
+
 struct target {
 	const ProtobufCMessageDescriptor *type;
 	char *message;
 	uint64_t seen; /* fields given, a bit each */
+	struct unknown *unknown, **unknown_end;
 };
 
 /* protobuf's names have no dash: an underscore of the schema stands for it, and for nothing else.
@@ -360,6 +367,32 @@ static const ProtobufCFieldDescriptor *find_field(const ProtobufCMessageDescript
 	return protobuf_c_message_descriptor_get_field_by_name(type, name);
 }
 
+static void add_unknown(const struct reading *reading, const struct yaml_node *key,
+			struct target *target)
+{
+	struct unknown *unknown;
+
+	if (!reading->source->unknown || streq(key->text, "<<"))
+		return;
+	unknown = arena_alloc(reading->arena, sizeof(*unknown));
+	unknown->key = key;
+	*target->unknown_end = unknown;
+	target->unknown_end = &unknown->next;
+}
+
+/* When all of the message is read: a field that is given was not meant by another key. */
+static void tell_unknown(const struct reading *reading, const struct target *target)
+{
+	const struct yaml_source *source = reading->source;
+
+	for (const struct unknown *unknown = target->unknown; unknown; unknown = unknown->next) {
+		const char *meant = field_guess(target->type, unknown->key->text, target->seen);
+
+		if (meant)
+			source->unknown(source->arg, unknown->key, meant);
+	}
+}
+
 static int read_pair(const struct reading *reading, const struct path *path,
 		     const struct yaml_node *key, const struct yaml_node *value, bool merged,
 		     struct target *target)
@@ -368,10 +401,12 @@ static int read_pair(const struct reading *reading, const struct path *path,
 	struct path inner = {.outer = path, .name = key->text};
 	uint64_t bit;
 
-	if (!field)
-		return reading->source->warn && !streq(key->text, "<<")
-			       ? tolerate(reading, &inner, key, "unknown field")
-			       : 0;
+	if (!field && reading->source->warn && !streq(key->text, "<<"))
+		return tolerate(reading, &inner, key, "unknown field");
+	if (!field) {
+		add_unknown(reading, key, target);
+		return 0;
+	}
 	bit = UINT64_C(1) << (field - target->type->fields);
 	if (target->seen & bit) {
 		int r = merged ? 0 : tolerate(reading, &inner, key, "given twice");
@@ -411,7 +446,7 @@ static int read_message(const struct reading *reading, const struct path *path,
 			const struct yaml_node *node, const ProtobufCMessageDescriptor *type,
 			ProtobufCMessage **ret)
 {
-	struct target target = {.type = type};
+	struct target target = {.type = type, .unknown_end = &target.unknown};
 	int r;
 
 	assert(type->n_fields <= FIELDS_MAX);
@@ -420,6 +455,7 @@ static int read_message(const struct reading *reading, const struct path *path,
 	r = read_fields(reading, path, node, false, &target);
 	if (r < 0)
 		return r;
+	tell_unknown(reading, &target);
 	*ret = (ProtobufCMessage *)target.message;
 	return 0;
 }

@@ -7,7 +7,8 @@
  *
  *   - Types are checked as an API server would: a number in a string field is an error, and so is
  * "80" (quoted) where a number belongs. null means absent.
- *   - Fields that the schema does not have are ignored: it holds only what is used.
+ *   - Fields that the schema does not have are ignored: it holds only what is used. One that looks
+ *     like a mistake (see field_guess.h) is told.
  *   - A field given twice is an error; "<<" merges what is not given.
  *   - k8s.Time is RFC 3339 text; repeated messages of a `key` and a `value` are a mapping.
  *   - With `warn`, a field that the schema does not have, or that is given twice (the last one
@@ -23,7 +24,9 @@
 /* Who is being read, for errors. */
 struct yaml_source {
 	const char *file;
-	const char *object;                        /* "Service default/web"; may be NULL */
+	const char *object; /* "Service default/web"; may be NULL */
+	/* A key that is no field, and the field that may have been meant. May be NULL. */
+	void (*unknown)(void *arg, const struct yaml_node *key, const char *meant);
 	void (*warn)(void *arg, const char *text); /* may be NULL */
 	void *arg;
 };

@@ -84,6 +84,19 @@ static int fail_encoding(const struct yaml_reader *reader, struct err *err)
 	return fail_at(reader, line, column, parser->problem ? parser->problem : "not UTF-8", err);
 }
 
+/* libyaml may only say that a tab "cannot start any token": the indentation of a block. */
+static bool stopped_at_tab(const struct yaml_reader *reader)
+{
+	const yaml_parser_t *parser = &reader->parser;
+	const unsigned char *at = parser->input.string.start;
+	size_t left = parser->problem_mark.index; /* letters, not bytes */
+
+	for (; at < parser->input.string.end; at++)
+		if ((*at & 0xc0) != 0x80 && left-- == 0)
+			return *at == '\t';
+	return false;
+}
+
 static int fail_parser(const struct yaml_reader *reader, struct err *err)
 {
 	const yaml_parser_t *parser = &reader->parser;
@@ -93,6 +106,9 @@ static int fail_parser(const struct yaml_reader *reader, struct err *err)
 		return err_set(err, -ENOMEM, "%s: out of memory", reader->name);
 	if (parser->error == YAML_READER_ERROR)
 		return fail_encoding(reader, err);
+	if (stopped_at_tab(reader))
+		return fail_at(reader, parser->problem_mark.line, parser->problem_mark.column,
+			       "tabs cannot indent YAML: use spaces", err);
 	snprintf(what, sizeof(what), "%s%s%s", parser->context ? parser->context : "",
 		 parser->context ? ": " : "", parser->problem ? parser->problem : "not YAML");
 	return fail_at(reader, parser->problem_mark.line, parser->problem_mark.column, what, err);

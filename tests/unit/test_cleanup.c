@@ -141,6 +141,27 @@ static void a_failing_restore_is_told(void **state attr_unused)
 		"iptables-restore: line 3 failed");
 }
 
+static void a_chain_that_a_foreign_rule_leads_to_is_emptied_and_told(void **state attr_unused)
+{
+	cleanup_free char *inputs = NULL;
+	struct err err;
+
+	fake_write(&fake, "save.nat",
+		   "*nat\n:PREROUTING ACCEPT [0:0]\n:MINE - [0:0]\n:KUBE-SERVICES - [0:0]\n"
+		   ":KUBE-MARK-MASQ - [0:0]\n:KUBE-SVC-XPGD46QRK7WJZT7O - [0:0]\n"
+		   "-A MINE -s 10.0.0.1/32 -j KUBE-MARK-MASQ\n-A MINE -g KUBE-MARK-MASQ\n"
+		   "-A KUBE-SERVICES -j KUBE-SVC-XPGD46QRK7WJZT7O\nCOMMIT\n");
+	assert_int_equal(cleanup_family(FAMILY_IPV4, &err), -EBUSY);
+	assert_string_equal(err.text,
+			    "chain KUBE-MARK-MASQ of table nat is emptied but stays, because a "
+			    "rule that is not ours leads to it: "
+			    "-A MINE -s 10.0.0.1/32 -j KUBE-MARK-MASQ");
+	inputs = fake_read(&fake, "inputs");
+	assert_string_equal(inputs, "*nat\n:KUBE-SERVICES - [0:0]\n:KUBE-MARK-MASQ - [0:0]\n"
+				    ":KUBE-SVC-XPGD46QRK7WJZT7O - [0:0]\n-X KUBE-SERVICES\n"
+				    "-X KUBE-SVC-XPGD46QRK7WJZT7O\nCOMMIT\n");
+}
+
 /* -- with the real ones, in a network namespace of their own */
 
 static const char foreign_before[] =
@@ -266,6 +287,38 @@ static void cleanup_of_an_empty_host_real_iptables(void **state attr_unused)
 	assert_int_equal(cleanup_family(FAMILY_IPV6, &err), 0);
 }
 
+static void cleanup_with_a_foreign_jump_real_iptables(void **state attr_unused)
+{
+	cleanup_free char *after = NULL;
+	struct err err;
+
+	private_network();
+	pipe_into("iptables-restore", "*nat\n:MINE - [0:0]\nCOMMIT\n*filter\n"
+				      ":KUBE-FIREWALL - [0:0]\nCOMMIT\n");
+	pipe_into("iptables-restore --noflush", proxy_chains);
+	add_jumps();
+	assert_int_equal(system("iptables -t nat -A MINE -j KUBE-SVC-4SW47YFZTEDKD3PK && "
+				"iptables -A OUTPUT -s 1.2.3.4 -g KUBE-FORWARD"),
+			 0);
+	assert_int_equal(cleanup_family(FAMILY_IPV4, &err), -EBUSY);
+	assert_non_null(strstr(err.text, "-A MINE -j KUBE-SVC-4SW47YFZTEDKD3PK"));
+	after = save_all();
+	assert_non_null(strstr(after, ":KUBE-SVC-4SW47YFZTEDKD3PK"));
+	assert_non_null(strstr(after, ":KUBE-FORWARD"));
+	assert_null(strstr(after, "-A KUBE-"));
+	assert_null(strstr(after, "KUBE-SEP-"));
+	assert_null(strstr(after, "KUBE-SERVICES"));
+	/* without the rules they go */
+	assert_int_equal(system("iptables -t nat -F MINE && iptables -D OUTPUT -s 1.2.3.4 -g "
+				"KUBE-FORWARD"),
+			 0);
+	assert_int_equal(cleanup_family(FAMILY_IPV4, &err), 0);
+	free(take(after));
+	after = save_all();
+	assert_null(strstr(after, "KUBE-FORWARD"));
+	assert_null(strstr(after, "KUBE-SVC"));
+}
+
 #define fake_test(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -276,8 +329,10 @@ int main(void)
 		fake_test(not_found_texts_are_tolerated),
 		fake_test(a_failing_step_does_not_stop_the_others),
 		fake_test(a_failing_restore_is_told),
+		fake_test(a_chain_that_a_foreign_rule_leads_to_is_emptied_and_told),
 		cmocka_unit_test(test_cleanup_leftovers_real_iptables),
 		cmocka_unit_test(cleanup_of_an_empty_host_real_iptables),
+		cmocka_unit_test(cleanup_with_a_foreign_jump_real_iptables),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

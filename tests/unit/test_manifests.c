@@ -332,8 +332,53 @@ static void unknown_kinds_get_one_line_each(void **state attr_unused)
 	assert_said(
 		"I manifests/a.yaml:1:1: apps/v1 Deployment is not a kind that a proxy reads\n"
 		"I manifests/a.yaml:3:1: v1 Pod is not a kind that a proxy reads\n"
-		"I manifests/a.yaml:9:1: discovery.k8s.io/v1beta1 EndpointSlice is not a kind that "
-		"a proxy reads\n");
+		"W manifests/a.yaml:9:1: discovery.k8s.io/v1beta1 EndpointSlice is not a kind that "
+		"a proxy reads: did you mean discovery.k8s.io/v1 EndpointSlice?\n");
+}
+
+static void a_kind_that_is_nearly_ours_is_a_warning(void **state attr_unused)
+{
+	write_file("a.yaml",
+		   "{apiVersion: v1, kind: service}\n---\n{kind: Service}\n---\n"
+		   "{apiVersion: core/v1, kind: Node}\n---\n{apiVersion: v1, kind: endpointslice}\n"
+		   "---\n{apiVersion: V1, kind: serviceList}\n---\n{apiVersion: v1, kind: list}\n"
+		   "---\n{apiVersion: serving.knative.dev/v1, kind: Service}\n");
+	assert_int_equal(load(), 0);
+	assert_said(
+		"W manifests/a.yaml:1:1: v1 service is not a kind that a proxy reads: did you mean "
+		"v1 Service?\n"
+		"W manifests/a.yaml:3:1: (no apiVersion) Service is not a kind that a proxy reads: "
+		"did you mean v1 Service?\n"
+		"W manifests/a.yaml:5:1: core/v1 Node is not a kind that a proxy reads: did you "
+		"mean v1 Node?\n"
+		"W manifests/a.yaml:7:1: v1 endpointslice is not a kind that a proxy reads: did "
+		"you mean discovery.k8s.io/v1 EndpointSlice?\n"
+		"W manifests/a.yaml:9:1: V1 serviceList is not a kind that a proxy reads: did you "
+		"mean v1 ServiceList?\n"
+		"W manifests/a.yaml:11:1: v1 list is not a kind that a proxy reads: did you mean "
+		"v1 List?\n"
+		"I manifests/a.yaml:13:1: serving.knative.dev/v1 Service is not a kind that a "
+		"proxy reads\n");
+}
+
+static void a_misspelt_field_is_told_and_the_object_stays_in_force(void **state attr_unused)
+{
+	write_file("a.yaml",
+		   "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec:\n"
+		   "  clusterIP: 10.0.0.1\n  externaltrafficPolicy: Local\n"
+		   "  ports:\n  - port: 80\n    node_port: 30080\n    targetPort: 8080\n");
+	write_file("b.json",
+		   "{\"apiVersion\":\"v1\",\"kind\":\"Service\",\"metadata\":{\"name\":\"j\"},\n"
+		   "\"spec\":{\"clusterIp\":\"None\",\"clusterIP\":\"10.0.0.3\","
+		   "\"ports\":[{\"port\":3}]}}");
+	assert_int_equal(load(), 0);
+	assert_told("+svc default/j:3\n+svc default/web:80\nsynced\n");
+	assert_said("W manifests/a.yaml:9:5: unknown field \"node_port\" in Service default/web: "
+		    "did you mean nodePort?\n"
+		    "W manifests/a.yaml:6:3: unknown field \"externaltrafficPolicy\" in Service "
+		    "default/web: did you mean externalTrafficPolicy?\n"
+		    "W manifests/b.json:2:9: unknown field \"clusterIp\" in Service default/j: did "
+		    "you mean clusterIP?\n");
 }
 
 static void a_broken_file_gives_one_error_and_the_others_count(void **state attr_unused)
@@ -852,6 +897,8 @@ int main(void)
 		T(other_names_are_not_read),
 		T(lists_are_unpacked),
 		T(unknown_kinds_get_one_line_each),
+		T(a_kind_that_is_nearly_ours_is_a_warning),
+		T(a_misspelt_field_is_told_and_the_object_stays_in_force),
 		T(a_broken_file_gives_one_error_and_the_others_count),
 		T(a_service_that_cannot_be_served_is_named),
 		T(an_unreadable_folder_is_an_error),

@@ -4,6 +4,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -113,9 +115,74 @@ static void removed_places_are_used_again(void **state attr_unused)
 	map_done(&map);
 }
 
+static int order_in_a_process_of_its_own(char *out, size_t size)
+{
+	int fds[2];
+	pid_t pid;
+	ssize_t n;
+
+	assert_int_equal(pipe(fds), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) { /* the map of this process has not been used: the key is not drawn */
+		struct map map = {0};
+		const char *key;
+		size_t at = 0;
+
+		for (size_t i = 0; i < 64; i++) {
+			snprintf(items[i].key, sizeof(items[i].key), "ns/%zu", i);
+			map_set(&map, items[i].key, &items[i]);
+		}
+		while ((key = map_next_key(&map, &at)))
+			dprintf(fds[1], "%s ", key);
+		_exit(0);
+	}
+	close(fds[1]);
+	n = read(fds[0], out, size - 1); /* less than a pipe holds, written before the end */
+	for (ssize_t more = n; more > 0; n += more)
+		more = read(fds[0], out + n, size - 1 - (size_t)n);
+	close(fds[0]);
+	out[n] = '\0';
+	return waitpid(pid, NULL, 0) == pid ? 0 : -1;
+}
+
+/* First of all tests: nothing may have drawn the key before. */
+static void order_differs_from_process_to_process(void **state attr_unused)
+{
+	char first[1024], second[1024];
+
+	assert_int_equal(order_in_a_process_of_its_own(first, sizeof(first)), 0);
+	assert_int_equal(order_in_a_process_of_its_own(second, sizeof(second)), 0);
+	assert_int_equal(strlen(first), strlen(second));
+	assert_true(strlen(first) > 64 * 4);
+	assert_string_not_equal(first, second);
+}
+
+/* What CPython, whose strings use the same function, hashes them to with the key 0. */
+static void the_hash_is_siphash_1_3(void **state attr_unused)
+{
+	static const struct {
+		const char *text;
+		uint64_t hash;
+	} rows[] = {
+		{"a", UINT64_C(0x407448d2b89b1813)},
+		{"abcdefg", UINT64_C(0x6db12aae9070f506)},
+		{"abcdefgh", UINT64_C(0x3f7b849c0b8e35ea)},
+		{"default/web:http", UINT64_C(0x2a0c76e349c7a6f9)},
+	};
+	static const uint64_t zero[2], other[2] = {0, 1};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		assert_int_equal(map_hash(zero, rows[i].text), rows[i].hash);
+		assert_int_not_equal(map_hash(other, rows[i].text), rows[i].hash);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(order_differs_from_process_to_process),
+		cmocka_unit_test(the_hash_is_siphash_1_3),
 		cmocka_unit_test(empty_map_has_nothing),
 		cmocka_unit_test(every_entry_is_found_and_walked_once),
 		cmocka_unit_test(set_replaces_key_and_value),

@@ -60,6 +60,11 @@ static void reads_maps_as_entries(void **state attr_unused)
 	assert_string_equal(labels[2]->key, "1");
 }
 
+static void on_unknown(void *arg, const struct yaml_node *key, const char *meant)
+{
+	text_printf(arg, "%u:%u %s -> %s\n", key->line, key->column, key->text, meant);
+}
+
 static void ignores_fields_that_the_schema_does_not_have(void **state attr_unused)
 {
 	K8s__Service *service =
@@ -69,6 +74,50 @@ static void ignores_fields_that_the_schema_does_not_have(void **state attr_unuse
 			  &k8s__service__descriptor);
 
 	assert_string_equal(service->spec->clusterip, "10.0.0.1");
+}
+
+static void tabs_that_indent_are_named(void **state attr_unused)
+{
+	static const char said[] = "tabs cannot indent YAML: use spaces";
+	static const struct {
+		const char *text, *where;
+	} rows[] = {
+		{"spec:\n\tports: []\n", "f.yaml:2:1: "},
+		{"spec:\n  ports:\n  \t- port: 80\n", "f.yaml:3:3: "},
+		{"metadata:\n  name: x\n\tnamespace: y\n", "f.yaml:3:1: "},
+		{"# \xc3\xa9\xe2\x82\xac\r\nspec:\r\n\ttype: x\r\n", "f.yaml:3:1: "},
+		{"spec:\n  ports:\n  -\tport: 80\n", "f.yaml:3:4: "},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		char *expected cleanup_free = xasprintf("%s%s", rows[i].where, said);
+
+		assert_read_fails(rows[i].text, &k8s__service__descriptor, expected);
+	}
+	/* where tabs may stand, the mistake is another one */
+	assert_read_fails(
+		"{\n\t\"spec\": {}\n\t\"status\": {}}", &k8s__service__descriptor,
+		"f.yaml:3:2: while parsing a flow mapping: did not find expected ',' or '}'");
+}
+
+static void fields_merged_in_are_told_when_misspelt(void **state attr_unused)
+{
+	struct text told cleanup_text = {0};
+	struct yaml_source source = {.file = "f.yaml", .unknown = on_unknown, .arg = &told};
+	struct yaml_reader *reader cleanup_yaml_reader = NULL;
+	const char *text = "spec: {<<: {clusterIp: a, port: [], clusterIPs: [b]}, ports: []}";
+	char *all cleanup_free = NULL;
+	struct yaml_node *root;
+	ProtobufCMessage *message;
+	struct err err;
+
+	assert_int_equal(yaml_reader_new("f.yaml", text, strlen(text), &reader, &err), 0);
+	assert_int_equal(yaml_reader_next(reader, arena, &root, &err), 1);
+	assert_int_equal(
+		yaml_message_read(&source, root, &k8s__service__descriptor, arena, &message, &err),
+		0);
+	all = text_dup(&told);
+	assert_string_equal(all, "1:13 clusterIp -> clusterIP\n");
 }
 
 static void null_is_absent(void **state attr_unused)
@@ -502,6 +551,8 @@ int main(void)
 		T(reads_strings_numbers_booleans_lists_and_messages),
 		T(reads_maps_as_entries),
 		T(ignores_fields_that_the_schema_does_not_have),
+		T(tabs_that_indent_are_named),
+		T(fields_merged_in_are_told_when_misspelt),
 		T(null_is_absent),
 		T(a_number_in_a_string_field_is_an_error),
 		T(a_string_in_a_number_field_is_an_error),

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/iptables/cleanup.h"
 
+#include <errno.h>
+#include <stdlib.h>
+
 #include "backends/iptables/chains.h"
 #include "backends/iptables/restore_writer.h"
 #include "backends/iptables/ruleset.h"
 #include "base/arena.h"
 #include "base/log.h"
+#include "base/map.h"
 #include "kernel/iptables_save.h"
 #include "kernel/iptables_tool.h"
 
@@ -83,13 +87,16 @@ static void remove_jump(struct leftovers *leftovers, const struct rule *rule)
 
 /* -- chains */
 
-/* One table: the chains found in it that are ours, as restore text. */
+/* One table: the chains found in it that are ours. */
 struct table_leftovers {
 	struct leftovers *all;
 	const char *table;
 	const char *const *fixed;
 	bool per_service; /* chains of service ports and endpoints too */
-	struct text chains, rules;
+	struct arena *arena;
+	const char **chains;
+	size_t n_chains, capacity;
+	struct map held; /* chains that cannot go, each with the first rule that leads to it */
 };
 
 static bool is_ours(const struct table_leftovers *leftovers, const char *name)
@@ -100,19 +107,34 @@ static bool is_ours(const struct table_leftovers *leftovers, const char *name)
 	return leftovers->per_service && chain_is_per_service(name);
 }
 
+/* The kernel deletes no chain that a rule leads to, and with one refusal all of a restore fails. */
+static void take_rule(struct table_leftovers *leftovers, const char *line)
+{
+	struct iptables_jump jump;
+
+	if (!iptables_save_jump(line, &jump) || !is_ours(leftovers, jump.target) ||
+	    is_ours(leftovers, jump.chain) || map_get(&leftovers->held, jump.target))
+		return;
+	map_set(&leftovers->held, arena_strdup(leftovers->arena, jump.target),
+		arena_strdup(leftovers->arena, line));
+}
+
 static void take_line(void *arg, const char *line, size_t length attr_unused)
 {
 	struct table_leftovers *leftovers = arg;
 	size_t n = iptables_save_chain(line);
-	cleanup_free char *name = NULL;
+	const char *name;
 
-	if (n == 0)
+	if (n == 0) {
+		take_rule(leftovers, line);
 		return;
-	name = xasprintf("%.*s", (int)n, line + 1);
+	}
+	name = arena_printf(leftovers->arena, "%.*s", (int)n, line + 1);
 	if (!is_ours(leftovers, name))
 		return;
-	text_printf(&leftovers->chains, ":%s - [0:0]\n", name); /* empties it */
-	text_printf(&leftovers->rules, "-X %s\n", name);
+	array_grow(&leftovers->chains, &leftovers->capacity, leftovers->n_chains,
+		   sizeof(*leftovers->chains));
+	leftovers->chains[leftovers->n_chains++] = name;
 }
 
 static void listed(void *arg, int r, struct err *err)
@@ -121,7 +143,7 @@ static void listed(void *arg, int r, struct err *err)
 
 	if (r >= 0)
 		return;
-	text_done(&leftovers->chains);
+	leftovers->n_chains = 0;
 	note(leftovers->all, err_wrap(err, r, "listing the chains of table %s", leftovers->table),
 	     err);
 }
@@ -135,28 +157,57 @@ static void restored(void *arg, int r, struct err *err)
 		     err_wrap(err, r, "removing the chains of table %s", leftovers->table), err);
 }
 
+/* Empties all chains first, so that none of ours leads to another one; then they can go. */
+static void restore_chains(struct table_leftovers *leftovers)
+{
+	cleanup_text struct text input = {0};
+
+	text_printf(&input, "*%s\n", leftovers->table);
+	for (size_t i = 0; i < leftovers->n_chains; i++)
+		text_printf(&input, ":%s - [0:0]\n", leftovers->chains[i]);
+	for (size_t i = 0; i < leftovers->n_chains; i++)
+		if (!map_get(&leftovers->held, leftovers->chains[i]))
+			text_printf(&input, "-X %s\n", leftovers->chains[i]);
+	text_str(&input, "COMMIT\n");
+	iptables_tool_restore(leftovers->all->tool, leftovers->table, &input, restored, leftovers);
+	iptables_tool_finish(leftovers->all->tool);
+}
+
+static void note_held(struct table_leftovers *leftovers)
+{
+	for (size_t i = 0; i < leftovers->n_chains; i++) {
+		const char *rule = map_get(&leftovers->held, leftovers->chains[i]);
+		struct err err;
+
+		if (rule)
+			note(leftovers->all,
+			     err_set(&err, -EBUSY,
+				     "chain %s of table %s is emptied but stays, because a rule "
+				     "that is not ours leads to it: %s",
+				     leftovers->chains[i], leftovers->table, rule),
+			     &err);
+	}
+}
+
 static void remove_chains(struct leftovers *all, enum table table, const char *const *fixed)
 {
+	cleanup_arena struct arena *arena = arena_new(4096);
 	struct table_leftovers leftovers = {
 		.all = all,
 		.table = table_name(table),
 		.fixed = fixed,
 		.per_service = table == TABLE_NAT,
+		.arena = arena,
 	};
-	cleanup_text struct text input = {0};
 
 	iptables_tool_save(all->tool, leftovers.table, take_line, listed, &leftovers);
 	iptables_tool_finish(all->tool);
-	if (leftovers.chains.size > 0) {
-		text_printf(&input, "*%s\n", leftovers.table);
-		text_move(&input, &leftovers.chains);
-		text_move(&input, &leftovers.rules);
-		text_str(&input, "COMMIT\n");
-		iptables_tool_restore(all->tool, leftovers.table, &input, restored, &leftovers);
-		iptables_tool_finish(all->tool);
+	if (leftovers.n_chains > 0) {
+		restore_chains(&leftovers);
+		note_held(&leftovers);
 	}
-	text_done(&leftovers.chains);
-	text_done(&leftovers.rules);
+	free(leftovers.chains);
+	map_done(&leftovers.held);
 }
 
 int cleanup_family(enum family family, struct err *err)

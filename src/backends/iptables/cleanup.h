@@ -6,6 +6,9 @@
  * chains (but for those to KUBE-FIREWALL, which are kubelet's too), the chains of nat and filter,
  * the canaries. What is not there is no error, and a step that fails does not keep the others from
  * being tried: the first failure is what is returned.
+ *
+ * A chain that a foreign rule leads to cannot be deleted. It is emptied and stays, and the rule is
+ * named in a failure (-EBUSY).
  */
 
 #include "base/addr.h"

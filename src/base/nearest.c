@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "cli/nearest.h"
+#include "base/nearest.h"
 
 #define WORD_MAX 64 /* longer words get no suggestion */
 

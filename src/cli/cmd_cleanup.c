@@ -52,12 +52,12 @@ int cmd_cleanup(int argc, char **argv)
 {
 	cleanup_options struct options options = {0};
 	cleanup_problems struct problems problems = {0};
-	struct config config = {0};
+	cleanup_config struct config config = {0};
 	int r = command_parse(COMMAND_CLEANUP, argc, argv, &options);
 
 	if (r != EXIT_DONE)
 		return r == COMMAND_ANSWERED ? EXIT_DONE : r;
-	if (options_logging(&options, &config, &problems) < 0) {
+	if (options_config(&options, &config, &problems) < 0) {
 		problems_print(&problems, "portolan cleanup");
 		return EXIT_USAGE;
 	}

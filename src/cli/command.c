@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "cli/nearest.h"
+#include "base/nearest.h"
 #include "cli/options.h"
 
 const struct command commands[COMMAND_COUNT] = {

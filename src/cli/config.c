@@ -5,13 +5,48 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "cli/kubeproxy_config.h"
+#include "cli/message.h"
+
 void config_done(struct config *config)
 {
+	kubeproxy_config_free(config->effective);
+	problems_done(&config->warnings);
 	free(config->node_name);
 	free(config->node_port_cidrs);
 	free(config->cluster_cidrs);
 	free(config->interface);
 	*config = (struct config){0};
+}
+
+static const char *const live_fields[] = {
+	"clusterCIDR",       "detectLocal.bridgeInterface", "detectLocal.interfaceNamePrefix",
+	"detectLocalMode",   "iptables.minSyncPeriod",      "iptables.syncPeriod",
+	"logging.verbosity", "nodePortAddresses",
+};
+
+static void add_name(void *arg, const char *path)
+{
+	problems_add(arg, "%s", path);
+}
+
+static bool is_live(const char *path)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(live_fields); i++)
+		if (streq(path, live_fields[i]))
+			return true;
+	return false;
+}
+
+bool config_compare(const struct config *a, const struct config *b, struct problems *fields)
+{
+	bool live = true;
+
+	message_compare(&a->effective->message->base, &b->effective->message->base, add_name,
+			fields);
+	for (size_t i = 0; i < fields->n; i++)
+		live = live && is_live(fields->v[i]);
+	return live;
 }
 
 static enum family other_family(enum family family)

@@ -10,10 +10,24 @@
 #include "model/node.h"
 #include "plan/settings.h"
 
+struct kubeproxy_config;
+
+/* Where a server listens, once there is one. */
+struct config_server {
+	bool on;
+	struct addr addr;
+	uint16_t port;
+};
+
 struct config {
+	struct kubeproxy_config *effective; /* what all of this was made from */
+	struct problems warnings;           /* that it was made with */
+
 	char *node_name;       /* lower case, never empty */
 	bool has_bind_address; /* given, and not 0.0.0.0 or :: */
 	struct addr bind_address;
+	struct config_server healthz;
+	struct config_server metrics;
 
 	bool masquerade_all;
 	uint32_t masquerade_mark;
@@ -36,6 +50,13 @@ struct config {
 };
 
 void config_done(struct config *config);
+
+/*
+ * Adds the names of the fields in which two configurations differ. True when all of them can be
+ * changed while a daemon runs: the log level, sync periods, node port addresses and how local
+ * traffic is told from other.
+ */
+bool config_compare(const struct config *a, const struct config *b, struct problems *fields);
 
 /* This node's addresses: a bind address, else the Node's (NULL: not known), else loopback. */
 struct node_ips {

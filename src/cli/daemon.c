@@ -11,7 +11,9 @@
 #include <unistd.h>
 
 #include "backends/backend.h"
+#include "base/text.h"
 #include "cli/command.h"
+#include "cli/config_watch.h"
 #include "cli/duration.h"
 #include "cli/plugin.h"
 #include "cli/proxier.h"
@@ -30,9 +32,19 @@ enum phase {
 	PHASE_COUNT,
 };
 
+/* What rules are made with; a new configuration brings a new one. */
+struct proxying {
+	struct proxier *proxiers[FAMILY_COUNT]; /* NULL: the family is not proxied */
+	struct settings settings[FAMILY_COUNT];
+	struct node *node; /* as it was when the settings were made; NULL: not known */
+};
+
 struct daemon {
 	const struct daemon_input *input;
-	const struct config *config;
+	const struct config *config; /* in force */
+	struct config *reloaded;     /* the same, when it is not the one of the start */
+	struct config_watch *watch;  /* NULL: there is no file */
+	char *config_problem;        /* with the file as it is now; NULL: none */
 	struct event_base *loop;
 	struct model *model;
 	struct manifests *manifests; /* the source is one of these two */
@@ -47,10 +59,8 @@ struct daemon {
 	bool ended;
 	int exit_code;
 
-	/* of each family that is proxied */
-	struct proxier *proxiers[FAMILY_COUNT];
-	struct settings settings[FAMILY_COUNT];
-	struct node *node; /* as it was when the settings were made; NULL: not known */
+	bool usable[FAMILY_COUNT];
+	struct proxying *proxying; /* NULL before the phase of that name */
 };
 
 static void end(struct daemon *daemon, int exit_code)
@@ -80,12 +90,31 @@ static int64_t wall_clock_ns(void)
 	return now.tv_sec * CLOCK_NS_PER_SECOND + now.tv_nsec;
 }
 
-/* Which families this host can proxy; an error when the primary one is not among them. */
-static int find_families(struct daemon *daemon, bool usable[FAMILY_COUNT], struct err *err)
+static struct proxying *proxying_free(struct proxying *proxying)
 {
+	if (!proxying)
+		return NULL;
+	for (enum family family = 0; family < FAMILY_COUNT; family++) {
+		proxier_free(proxying->proxiers[family]);
+		config_settings_done(&proxying->settings[family]);
+	}
+	node_unref(proxying->node);
+	free(proxying);
+	return NULL;
+}
+
+static void proxying_cleanup(struct proxying **proxying)
+{
+	proxying_free(*proxying);
+}
+
+/* Which families this host can proxy; an error when the primary one is not among them. */
+static int find_families(struct daemon *daemon, struct err *err)
+{
+	bool *usable = daemon->usable;
 	struct node_ips ips;
 
-	config_node_ips(daemon->config, daemon->node, &ips);
+	config_node_ips(daemon->config, model_node(daemon->model), &ips);
 	for (enum family family = 0; family < FAMILY_COUNT; family++) {
 		struct err reason;
 		int r = backend_iptables.usable(family, &reason);
@@ -109,50 +138,52 @@ static int find_families(struct daemon *daemon, bool usable[FAMILY_COUNT], struc
 	return 0;
 }
 
-static int open_families(struct daemon *daemon, const bool usable[FAMILY_COUNT], struct err *err)
+static int open_family(struct daemon *daemon, const struct config *config, enum family family,
+		       struct proxying *proxying, struct err *err)
 {
 	const struct proxier_clock clock = {.now_ns = steady_now_ns};
+	struct settings *settings = &proxying->settings[family];
+	int r = config_settings(config, proxying->node, family, settings, err);
 
-	for (enum family family = 0; family < FAMILY_COUNT; family++) {
-		struct settings *settings = &daemon->settings[family];
-		int r;
-
-		if (!usable[family]) {
-			model_ignore_family(daemon->model, family);
-			continue;
-		}
-		r = config_settings(daemon->config, daemon->node, family, settings, err);
-		if (r < 0)
-			return r;
-		if (settings->detector.kind == DETECTOR_NONE)
-			log_debug(
-				2, "No CIDR tells this node's own pods from other traffic",
-				KV("ipFamily", LOG_STR(family_name(family))),
-				KV("mode", LOG_STR(detect_mode_name(daemon->config->detect_mode))));
-		r = proxier_new(daemon->loop, &backend_iptables, settings, daemon->model, &clock,
-				&daemon->proxiers[family], err);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-static int open_all(struct daemon *daemon, struct err *err)
-{
-	cleanup_problems struct problems warnings = {0};
-	bool usable[FAMILY_COUNT] = {0};
-	bool dual_stack;
-	int r;
-
-	r = find_families(daemon, usable, err);
 	if (r < 0)
 		return r;
-	dual_stack = usable[FAMILY_IPV4] && usable[FAMILY_IPV6];
-	r = config_check_families(daemon->config, daemon->node, dual_stack, &warnings, err);
+	if (settings->detector.kind == DETECTOR_NONE)
+		log_debug(2, "No CIDR tells this node's own pods from other traffic",
+			  KV("ipFamily", LOG_STR(family_name(family))),
+			  KV("mode", LOG_STR(detect_mode_name(config->detect_mode))));
+	return proxier_new(daemon->loop, &backend_iptables, settings, daemon->model, &clock,
+			   &proxying->proxiers[family], err);
+}
+
+/* Everything that rules are made with, by this configuration and the Node as it is now. */
+static int open_proxying(struct daemon *daemon, const struct config *config, struct proxying **ret,
+			 struct err *err)
+{
+	attr_cleanup(proxying_cleanup) struct proxying *proxying = xcalloc(1, sizeof(*proxying));
+	cleanup_problems struct problems warnings = {0};
+	bool dual_stack = daemon->usable[FAMILY_IPV4] && daemon->usable[FAMILY_IPV6];
+	const struct node *node = model_node(daemon->model);
+	int r;
+
+	proxying->node = node ? node_ref((struct node *)node) : NULL;
+	r = config_check_families(config, proxying->node, dual_stack, &warnings, err);
 	for (size_t i = 0; i < warnings.n; i++)
 		log_warning("The configuration may be incomplete",
 			    KV("reason", LOG_STR(warnings.v[i])));
-	return r < 0 ? r : open_families(daemon, usable, err);
+	for (enum family family = 0; r == 0 && family < FAMILY_COUNT; family++)
+		if (daemon->usable[family])
+			r = open_family(daemon, config, family, proxying, err);
+	if (r < 0)
+		return r;
+	*ret = take(proxying);
+	return 0;
+}
+
+static void start_proxiers(const struct daemon *daemon)
+{
+	for (enum family family = 0; family < FAMILY_COUNT; family++)
+		if (daemon->proxying->proxiers[family])
+			proxier_start(daemon->proxying->proxiers[family]);
 }
 
 /* What kube-proxy says of itself where it has come so far. Whether anyone hears it changes nothing. */
@@ -183,15 +214,17 @@ static void record_start(struct daemon *daemon)
 /* The Node is known as well as it ever will be: from here on rules are written. */
 static void begin(struct daemon *daemon)
 {
-	const struct node *node = model_node(daemon->model);
 	struct err err;
 
 	daemon->phase = PHASE_PROXYING;
-	daemon->node = node ? node_ref((struct node *)node) : NULL;
-	if (open_all(daemon, &err) < 0) {
+	if (find_families(daemon, &err) < 0 ||
+	    open_proxying(daemon, daemon->config, &daemon->proxying, &err) < 0) {
 		fail(daemon, "Cannot start", err.text);
 		return;
 	}
+	for (enum family family = 0; family < FAMILY_COUNT; family++)
+		if (!daemon->usable[family])
+			model_ignore_family(daemon->model, family);
 	if (daemon->input->init_only) {
 		log_info("Set up, ending before any rule is written");
 		end(daemon, EXIT_DONE);
@@ -199,9 +232,7 @@ static void begin(struct daemon *daemon)
 	}
 	if (daemon->api)
 		record_start(daemon);
-	for (enum family family = 0; family < FAMILY_COUNT; family++)
-		if (daemon->proxiers[family])
-			proxier_start(daemon->proxiers[family]);
+	start_proxiers(daemon);
 }
 
 static bool has_pod_cidrs(const struct daemon *daemon)
@@ -247,9 +278,11 @@ static void on_node_timeout(evutil_socket_t fd, short what, void *arg)
 
 static void request(struct daemon *daemon, unsigned int families)
 {
-	for (enum family family = 0; family < FAMILY_COUNT; family++)
-		if (families & 1u << family && daemon->proxiers[family])
-			proxier_request(daemon->proxiers[family]);
+	struct proxying *proxying = daemon->proxying;
+
+	for (enum family family = 0; proxying && family < FAMILY_COUNT; family++)
+		if (families & 1u << family && proxying->proxiers[family])
+			proxier_request(proxying->proxiers[family]);
 }
 
 static void on_set_service(void *arg, struct service *service)
@@ -300,7 +333,7 @@ static void compare_node(struct daemon *daemon, const struct node *node)
 	struct node_ips now;
 
 	if (daemon->config->detect_mode == DETECT_NODE_CIDR &&
-	    !same_pod_cidrs(daemon->node, node)) {
+	    !same_pod_cidrs(daemon->proxying->node, node)) {
 		fail(daemon, "The Node's podCIDRs changed, a new start is needed",
 		     "podCIDRs differ from those at the start");
 		return;
@@ -321,7 +354,7 @@ static void on_set_node(void *arg, struct node *node)
 	if (!node)
 		log_warning("The Node is gone, keeping its last known facts",
 			    KV("node", LOG_STR(daemon->config->node_name)));
-	else if (daemon->phase == PHASE_PROXYING)
+	else if (daemon->proxying)
 		compare_node(daemon, node);
 	zone_changed = model_set_node(daemon->model, node);
 	if (daemon->phase == PHASE_WAITING && has_pod_cidrs(daemon)) {
@@ -329,9 +362,115 @@ static void on_set_node(void *arg, struct node *node)
 		begin(daemon);
 		return;
 	}
-	for (enum family family = 0; zone_changed && family < FAMILY_COUNT; family++)
-		if (daemon->proxiers[family])
-			proxier_request_full(daemon->proxiers[family]);
+	for (enum family family = 0; zone_changed && daemon->proxying && family < FAMILY_COUNT;
+	     family++)
+		if (daemon->proxying->proxiers[family])
+			proxier_request_full(daemon->proxying->proxiers[family]);
+}
+
+/*
+ * The configuration file says something else. What can be changed while running is; for anything
+ * else the daemon ends, to be started again, as kube-proxy does for every change.
+ */
+
+static void refuse_config(struct daemon *daemon, const char *reason)
+{
+	if (daemon->config_problem && streq(daemon->config_problem, reason))
+		return;
+	free(daemon->config_problem);
+	daemon->config_problem = xstrdup(reason);
+	log_error("The changed configuration file cannot be used, keeping the old configuration",
+		  KV("err", LOG_STR(reason)));
+}
+
+static char *join(const struct problems *problems, const char *separator)
+{
+	cleanup_text struct text text = {0};
+
+	for (size_t i = 0; i < problems->n; i++)
+		text_printf(&text, "%s%s", i > 0 ? separator : "", problems->v[i]);
+	return text_dup(&text);
+}
+
+static void adopt_config(struct daemon *daemon, struct config *config)
+{
+	struct config *old = daemon->reloaded;
+
+	daemon->config = config;
+	daemon->reloaded = config;
+	if (old)
+		config_done(old);
+	free(old);
+	log_setup(config->log_format, config->verbosity);
+}
+
+/* The new rules' owner is made before the old one goes, which therefore stays if that fails. */
+static int apply_config(struct daemon *daemon, struct config *config, struct err *err)
+{
+	struct proxying *proxying = NULL;
+	int r;
+
+	if (daemon->proxying) {
+		r = open_proxying(daemon, config, &proxying, err);
+		if (r < 0)
+			return r;
+		proxying_free(daemon->proxying);
+		daemon->proxying = proxying;
+	}
+	adopt_config(daemon, config);
+	if (daemon->proxying) {
+		start_proxiers(daemon);
+	} else if (daemon->phase == PHASE_WAITING && config->detect_mode != DETECT_NODE_CIDR) {
+		event_del(daemon->node_timeout);
+		begin(daemon);
+	}
+	return 0;
+}
+
+static void change_config(struct daemon *daemon, struct config *config, const char *fields,
+			  bool live)
+{
+	struct err err;
+
+	if (daemon->proxying && config->detect_mode == DETECT_NODE_CIDR && !has_pod_cidrs(daemon))
+		live = false; /* the new start waits for them */
+	if (!live) {
+		log_error("The configuration file changed, a new start is needed",
+			  KV("fields", LOG_STR(fields)));
+		end(daemon, EXIT_FAILED);
+	} else if (apply_config(daemon, config, &err) < 0) {
+		refuse_config(daemon, err.text);
+	} else {
+		log_info("The configuration file changed, applying it",
+			 KV("fields", LOG_STR(fields)));
+	}
+}
+
+static void on_config_changed(void *arg)
+{
+	struct daemon *daemon = arg;
+	struct config *config = xcalloc(1, sizeof(*config));
+	cleanup_problems struct problems problems = {0};
+	cleanup_problems struct problems fields = {0};
+	cleanup_free char *list = NULL;
+	bool live;
+
+	if (options_config(daemon->input->options, config, &problems) < 0) {
+		list = join(&problems, "; ");
+		refuse_config(daemon, list);
+	} else {
+		live = config_compare(daemon->config, config, &fields);
+		if (fields.n == 0 && daemon->config_problem)
+			log_info("The configuration file can be used again, nothing in it changed");
+		free(take(daemon->config_problem));
+		list = join(&fields, ",");
+		if (fields.n > 0)
+			change_config(daemon, config, list, live);
+	}
+	if (daemon->reloaded != config) {
+		config_done(config);
+		free(config);
+	}
 }
 
 static void on_report(void *arg, enum log_severity severity, const char *text)
@@ -427,8 +566,14 @@ static int run_loop(struct daemon *daemon, struct err *err)
 		.synced = on_synced,
 		.arg = daemon,
 	};
-	int r = start_source(daemon, &sink, err);
+	int r = 0;
 
+	if (daemon->input->options->config && daemon->input->options->config[0])
+		r = config_watch_new(daemon->loop, daemon->input->options->config,
+				     on_config_changed, daemon, &daemon->watch, err);
+	if (r < 0)
+		return r;
+	r = start_source(daemon, &sink, err);
 	if (r < 0)
 		return r;
 	/* the source may have reported all, and more, before it returned */
@@ -442,18 +587,19 @@ static int run_loop(struct daemon *daemon, struct err *err)
 static void daemon_done(struct daemon *daemon)
 {
 	events_free(daemon->events);
+	config_watch_free(daemon->watch);
 	manifests_free(daemon->manifests);
 	api_source_free(daemon->api);
-	for (enum family family = 0; family < FAMILY_COUNT; family++) {
-		proxier_free(daemon->proxiers[family]);
-		config_settings_done(&daemon->settings[family]);
-	}
+	proxying_free(daemon->proxying);
 	for (size_t i = 0; i < ARRAY_SIZE(daemon->signals); i++)
 		event_free(daemon->signals[i]);
 	event_free(daemon->node_timeout);
-	node_unref(daemon->node);
 	model_free(daemon->model);
 	event_base_free(daemon->loop);
+	if (daemon->reloaded)
+		config_done(daemon->reloaded);
+	free(daemon->reloaded);
+	free(daemon->config_problem);
 }
 
 int daemon_run(const struct daemon_input *input)

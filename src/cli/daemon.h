@@ -8,12 +8,14 @@
  *   waiting    only in mode NodeCIDR: the Node with its podCIDRs has not been seen
  *   proxying   settings are made from the Node, backends are open, changes lead to syncs
  *
- * SIGTERM and SIGINT end it and leave the rules as they are.
+ * SIGTERM and SIGINT end it and leave the rules as they are. So does a change of the configuration
+ * file that cannot be made while running; other changes are, by new proxiers for the old ones.
  */
 
-#include "cli/config.h"
+#include "cli/options.h"
 
 struct daemon_input {
+	const struct options *options; /* to make the configuration once more */
 	const struct config *config;
 	const char *manifests;  /* the folder to read; NULL or "": an API server is the source */
 	const char *kubeconfig; /* each may be NULL or "" */

@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/nearest.h"
 #include "cli/duration.h"
-#include "cli/nearest.h"
 
 /* A table of flags with where its values go. */
 struct flag_set {
@@ -59,7 +59,7 @@ static int set_number(const char *value, int base, long min, int32_t *ret)
 }
 
 /* Go's prefixes: C's own, and 0o and 0b, which strtol does not know. */
-static int set_int(void *at, const char *value)
+int flag_int_parse(const char *value, int32_t *ret)
 {
 	const char *digits = value + strspn(value, "+-");
 	int base = 0;
@@ -74,7 +74,12 @@ static int set_int(void *at, const char *value)
 		snprintf(plain, sizeof(plain), "%.*s%s", (int)(digits - value), value, digits + 2);
 		value = plain;
 	}
-	return set_number(value, base, INT32_MIN, at);
+	return set_number(value, base, INT32_MIN, ret);
+}
+
+static int set_int(void *at, const char *value)
+{
+	return flag_int_parse(value, at);
 }
 
 static int set_level(void *at, const char *value)
@@ -110,6 +115,112 @@ static int set_duration(void *at, const char *value)
 	return duration_parse(value, at);
 }
 
+static int set_float(void *at, const char *value)
+{
+	char *end;
+
+	if (isspace((unsigned char)value[0]) || value[0] == '\0')
+		return -EINVAL;
+	*(float *)at = strtof(value, &end);
+	return *end ? -EINVAL : 0;
+}
+
+static int set_quantity(void *at, const char *value)
+{
+	static const char *const units[] = {"",  "k",  "K",  "M",  "G",  "T",  "P",
+					    "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
+	size_t n = strspn(value, "0123456789");
+
+	(void)at;
+	for (size_t i = 0; n > 0 && n < 19 && i < ARRAY_SIZE(units); i++)
+		if (streq(value + n, units[i]))
+			return 0;
+	return -EINVAL;
+}
+
+static char *trimmed(const char *s, size_t n)
+{
+	while (n > 0 && isspace((unsigned char)s[0])) {
+		s++;
+		n--;
+	}
+	while (n > 0 && isspace((unsigned char)s[n - 1]))
+		n--;
+	return xasprintf("%.*s", (int)n, s);
+}
+
+/* The next "name=value" of a list, without blanks around either; 0 at the end, -EINVAL for a piece
+ * that has no "=". Empty pieces are passed over. */
+static int next_pair(const char **s, char **ret_name, char **ret_value)
+{
+	while (**s) {
+		size_t n = strcspn(*s, ",");
+		cleanup_free char *piece = trimmed(*s, n);
+		const char *equals = strchr(piece, '=');
+
+		*s += n + ((*s)[n] == ',');
+		if (!piece[0])
+			continue;
+		if (!equals)
+			return -EINVAL;
+		*ret_name = trimmed(piece, (size_t)(equals - piece));
+		*ret_value = trimmed(equals + 1, strlen(equals + 1));
+		return 1;
+	}
+	return 0;
+}
+
+int flag_gates_parse(const char *s, void (*add)(void *arg, const char *name, bool on), void *arg)
+{
+	int r;
+
+	for (;;) {
+		cleanup_free char *name = NULL;
+		cleanup_free char *value = NULL;
+		bool on;
+
+		r = next_pair(&s, &name, &value);
+		if (r <= 0)
+			return r;
+		if (flag_bool_parse(value, &on) < 0)
+			return -EINVAL;
+		if (add)
+			add(arg, name, on);
+	}
+}
+
+int flag_vmodule_parse(const char *s, void (*add)(void *arg, const char *pattern, int32_t level),
+		       void *arg)
+{
+	int r;
+
+	for (;;) {
+		cleanup_free char *pattern = NULL;
+		cleanup_free char *value = NULL;
+		int32_t level;
+
+		r = next_pair(&s, &pattern, &value);
+		if (r <= 0)
+			return r;
+		if (!pattern[0] || set_level(&level, value) < 0)
+			return -EINVAL;
+		if (add)
+			add(arg, pattern, level);
+	}
+}
+
+static int set_gates(void *at, const char *value)
+{
+	(void)at;
+	return flag_gates_parse(value, NULL, NULL);
+}
+
+static int set_vmodule(void *at, const char *value)
+{
+	(void)at;
+	return flag_vmodule_parse(value, NULL, NULL);
+}
+
 static const struct kind {
 	const char *value;    /* in the help */
 	const char *expected; /* in an error */
@@ -124,6 +235,12 @@ static const struct kind {
 	[FLAG_LIST] = {"list", "a list with commas", NULL, set_list},
 	[FLAG_DURATION] = {"duration", "a duration such as 30s, 100ms or 1m30s", NULL,
 			   set_duration},
+	[FLAG_ADDRESS] = {"ip:port", "an address", NULL, set_string},
+	[FLAG_FLOAT] = {"number", "a number", NULL, set_float},
+	[FLAG_QUANTITY] = {"size", "a number of bytes such as 512, 1K or 2Ki", NULL, set_quantity},
+	[FLAG_GATES] = {"name=bool,...", "a list such as Name=true,Other=false", NULL, set_gates},
+	[FLAG_VMODULE] = {"pattern=level,...", "a list such as proxier=4,daemon=2", NULL,
+			  set_vmodule},
 };
 
 static_assert(ARRAY_SIZE(kinds) == FLAG_KIND_COUNT, "each kind of flag has a row");
@@ -138,7 +255,7 @@ void flags_init(const struct flag *flags, size_t n, void *target)
 	for (size_t i = 0; i < n; i++) {
 		const struct flag *flag = &flags[i];
 
-		if (flag->initial) {
+		if (flag->initial && !flag->path) {
 			int r = kinds[flag->kind].set(flag_place(flag, target), flag->initial);
 
 			assert(r == 0);
@@ -152,7 +269,13 @@ void flags_done(const struct flag *flags, size_t n, void *target)
 	for (size_t i = 0; i < n; i++) {
 		struct flag_list *list = flag_place(&flags[i], target);
 
-		if (flags[i].kind != FLAG_LIST)
+		if (flags[i].path) {
+			struct flag_settings *settings = flag_place(&flags[i], target);
+
+			free(settings->v);
+			*settings = (struct flag_settings){0};
+		}
+		if (flags[i].path || flags[i].kind != FLAG_LIST)
 			continue;
 		for (size_t j = 0; j < list->n; j++)
 			free(list->v[j]);
@@ -203,10 +326,35 @@ static int unknown_flag(const struct flag_set *set, const char *given, size_t n,
 	return err_set(err, -EINVAL, "unknown flag --%s; --help lists the flags", name);
 }
 
+/* Room for whatever a kind writes, when only its judgement is wanted. */
+union scratch {
+	bool on;
+	int32_t number;
+	int64_t ns;
+	float real;
+	const char *string;
+};
+
+static int note_setting(const struct flag_set *set, const struct flag *flag, const char *value)
+{
+	struct flag_settings *settings = flag_place(flag, set->target);
+	union scratch scratch;
+
+	if (flag->kind != FLAG_LIST && kinds[flag->kind].set(&scratch, value) < 0)
+		return -EINVAL;
+	if (flag->kind == FLAG_ADDRESS && !value[0])
+		return 0;
+	array_grow(&settings->v, &settings->capacity, settings->n, sizeof(*settings->v));
+	settings->v[settings->n++] = (struct flag_setting){flag, value};
+	return 0;
+}
+
 static int set_flag(const struct flag_set *set, const struct flag *flag, const char *value,
 		    struct err *err)
 {
-	if (kinds[flag->kind].set(flag_place(flag, set->target), value) == 0)
+	if (flag->path && note_setting(set, flag, value) == 0)
+		return 0;
+	if (!flag->path && kinds[flag->kind].set(flag_place(flag, set->target), value) == 0)
 		return 0;
 	return err_set(err, -EINVAL, "--%s: \"%s\" is not %s", flag->name, value,
 		       kinds[flag->kind].expected);

@@ -11,7 +11,9 @@
  *   - `--` ends the flags; arguments that are no flags are an error, empty ones are not
  *
  * A row says where its value goes as an offset into the caller's structure, so a new flag is one
- * new row and one new member. Text is borrowed from the command line.
+ * new row and one new member. A row with a `path` stands for a field of the configuration: its text
+ * is checked and noted in a list, in the order of the command line, for whoever makes the
+ * configuration. Text is borrowed from the command line.
  */
 
 #include <stdio.h>
@@ -32,7 +34,25 @@ enum flag_kind {
 	FLAG_WORD,     /* const char *; as a string, but "--name" alone means "true" */
 	FLAG_LIST,     /* struct flag_list; split at commas, "" adds nothing */
 	FLAG_DURATION, /* int64_t nanoseconds */
+	/* only in rows with a path */
+	FLAG_ADDRESS, /* as a string, but "" changes nothing */
+	FLAG_FLOAT,
+	FLAG_QUANTITY, /* bytes: 512, 1K, 2Ki, ... */
+	FLAG_GATES,    /* Name=bool,... */
+	FLAG_VMODULE,  /* pattern=N,... */
 	FLAG_KIND_COUNT,
+};
+
+/* One use of a flag with a path. */
+struct flag_setting {
+	const struct flag *flag;
+	const char *text;
+};
+
+struct flag_settings {
+	struct flag_setting *v;
+	size_t n;
+	size_t capacity;
 };
 
 struct flag {
@@ -40,7 +60,8 @@ struct flag {
 	const char *name;  /* with `-` between the words */
 	char letter;       /* the short form, or 0 */
 	enum flag_kind kind;
-	size_t offset;
+	size_t offset;         /* with a path: that of a struct flag_settings */
+	const char *path;      /* NULL: the value goes to offset */
 	unsigned int commands; /* bit set: where it may be used */
 	const char *initial;   /* the default as text; NULL: zero, false, empty */
 	const char *value;     /* what the help calls the value; NULL: after the kind */
@@ -49,6 +70,12 @@ struct flag {
 
 /* True and false as Go spells them: 1, t, T, true, TRUE, True and their opposites; or -EINVAL. */
 int flag_bool_parse(const char *s, bool *ret);
+/* A number of 32 bits with Go's prefixes; or -EINVAL. */
+int flag_int_parse(const char *value, int32_t *ret);
+/* Each pair of a list; -EINVAL at the first that is none. `add` may be NULL. */
+int flag_gates_parse(const char *s, void (*add)(void *arg, const char *name, bool on), void *arg);
+int flag_vmodule_parse(const char *s, void (*add)(void *arg, const char *pattern, int32_t level),
+		       void *arg);
 /* Sets the defaults in `target`, which must be zeroed or have gone through flags_done(). */
 void flags_init(const struct flag *flags, size_t n, void *target);
 void flags_done(const struct flag *flags, size_t n, void *target);

@@ -5,10 +5,11 @@
 #include <ctype.h>
 #include <errno.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <unistd.h>
 
-#include "cli/duration.h"
 #include "cli/gates.h"
+#include "cli/kubeproxy_config.h"
 
 int options_parse(enum command_id command, int argc, char **argv, struct options *ret,
 		  struct err *err)
@@ -44,198 +45,134 @@ static char *tidy_name(const char *s)
 	return name;
 }
 
-static void check_node_name(const struct options *options, struct config *config,
-			    struct problems *problems)
+static void find_node_name(struct config *config, struct problems *problems)
 {
+	const char *override = config->effective->message->hostnameoverride;
 	char host[HOST_NAME_MAX + 1] = "";
 
-	if (!given(options->hostname_override) && gethostname(host, sizeof(host) - 1) < 0)
+	if (!given(override) && gethostname(host, sizeof(host) - 1) < 0)
 		host[0] = '\0';
-	config->node_name =
-		tidy_name(given(options->hostname_override) ? options->hostname_override : host);
+	config->node_name = tidy_name(given(override) ? override : host);
 	if (config->node_name[0])
 		return;
-	if (given(options->hostname_override))
-		problems_add(problems, "--hostname-override: the name is empty");
+	if (given(override))
+		kubeproxy_config_problem(config->effective, problems, "hostnameOverride",
+					 "Invalid value: \"%s\": the name is empty", override);
 	else
 		problems_add(problems, "this host has no name: give --hostname-override");
 }
 
-static void check_bind_address(const struct options *options, struct config *config,
-			       struct problems *problems)
+/* A mode that kube-proxy has is a valid configuration, which can be written but not run. */
+static void check_mode(const struct config *config, struct problems *problems)
 {
-	if (!given(options->bind_address))
-		return;
-	if (addr_parse(options->bind_address, &config->bind_address) < 0)
-		problems_add(problems, "--bind-address: \"%s\" is not an IP address",
-			     options->bind_address);
-	else
-		config->has_bind_address = !addr_is_unspecified(&config->bind_address);
-}
+	const char *mode = config->effective->message->mode;
 
-static void check_proxy_mode(const struct options *options, struct problems *problems)
-{
-	const char *mode = options->proxy_mode;
-
-	if (!given(mode) || streq(mode, "iptables"))
-		return;
 	if (streq(mode, "nftables") || streq(mode, "ipvs"))
-		problems_add(problems,
-			     "--proxy-mode: %s is not available in this version; use iptables",
-			     mode);
-	else
-		problems_add(problems,
-			     "--proxy-mode: \"%s\" is not a mode; use iptables or leave it empty",
-			     mode);
+		kubeproxy_config_problem(config->effective, problems, "mode",
+					 "%s is not available in this version; use iptables", mode);
 }
 
-static void check_periods(const struct options *options, struct config *config,
-			  struct problems *problems)
-{
-	char sync[DURATION_TEXT_MAX];
-	char min[DURATION_TEXT_MAX];
+/* From here on all values are known to be good. */
 
-	config->sync_period_ns = options->iptables_sync_period_ns;
-	config->min_sync_period_ns = options->iptables_min_sync_period_ns;
-	duration_print(config->sync_period_ns, sync);
-	duration_print(config->min_sync_period_ns, min);
-	if (config->sync_period_ns <= 0)
-		problems_add(problems, "--iptables-sync-period: %s is not greater than 0", sync);
-	if (config->min_sync_period_ns < 0)
-		problems_add(problems, "--iptables-min-sync-period: %s is less than 0", min);
-	if (config->min_sync_period_ns > config->sync_period_ns)
-		problems_add(
-			problems,
-			"--iptables-min-sync-period: %s is more than --iptables-sync-period, %s",
-			min, sync);
+static void take_server(const char *text, struct config_server *ret)
+{
+	const char *colon = strrchr(text, ':');
+	size_t skip = text[0] == '[';
+	cleanup_free char *host = NULL;
+
+	if (!colon)
+		return;
+	host = xasprintf("%.*s", (int)(colon - text - 2 * (ptrdiff_t)skip), text + skip);
+	ret->on = addr_parse(host, &ret->addr) == 0;
+	ret->port = (uint16_t)strtoul(colon + 1, NULL, 10);
 }
 
-static void check_masquerade_bit(const struct options *options, struct config *config,
-				 struct problems *problems)
+static void take_node_ports(const Kubeproxy__Configuration *message, struct config *config)
 {
-	int32_t bit = options->iptables_masquerade_bit;
+	size_t n = message->n_nodeportaddresses;
 
-	if (bit < 0 || bit > 31)
-		problems_add(problems, "--iptables-masquerade-bit: %d is not within 0 to 31", bit);
-	else
-		config->masquerade_mark = UINT32_C(1) << bit;
-}
-
-static void check_node_port_addresses(const struct options *options, struct config *config,
-				      struct problems *problems)
-{
-	const struct flag_list *list = &options->nodeport_addresses;
-
-	config->node_port_cidrs = xcalloc(list->n + 1, sizeof(*config->node_port_cidrs));
-	for (size_t i = 0; i < list->n; i++) {
-		struct prefix *cidr = &config->node_port_cidrs[config->n_node_port_cidrs];
-
-		if (streq(list->v[i], "primary")) {
-			config->node_ports_primary = true;
-			if (list->n != 1)
-				problems_add(problems, "--nodeport-addresses: primary and CIDRs "
-						       "cannot be used together");
-			return;
-		}
-		if (prefix_parse(list->v[i], cidr) < 0)
-			problems_add(problems,
-				     "--nodeport-addresses: \"%s\" is not a CIDR such as "
-				     "192.0.2.0/24",
-				     list->v[i]);
-		else
+	config->node_port_cidrs = xcalloc(n + 1, sizeof(*config->node_port_cidrs));
+	config->node_ports_primary = n == 1 && streq(message->nodeportaddresses[0], "primary");
+	for (size_t i = 0; i < n && !config->node_ports_primary; i++)
+		if (prefix_parse(message->nodeportaddresses[i], &config->node_port_cidrs[i]) == 0)
 			config->n_node_port_cidrs++;
+}
+
+static void take_cluster_cidrs(const char *text, struct config *config)
+{
+	config->cluster_cidrs = xcalloc(2, sizeof(*config->cluster_cidrs));
+	while (given(text) && config->n_cluster_cidrs < 2) {
+		size_t n = strcspn(text, ",");
+		cleanup_free char *one = xasprintf("%.*s", (int)n, text);
+
+		if (prefix_parse(one, &config->cluster_cidrs[config->n_cluster_cidrs]) == 0)
+			config->n_cluster_cidrs++;
+		text += n + (text[n] == ',');
 	}
 }
 
-/* At most one of each family. */
-static void check_cluster_cidr(const struct options *options, struct config *config,
-			       struct problems *problems)
+static void take_detector(const Kubeproxy__Configuration *message, struct config *config)
 {
-	struct prefix *cidrs = xcalloc(2, sizeof(*cidrs));
-	const char *at = options->cluster_cidr;
-	size_t n = 0;
+	const char *interface = NULL;
 
-	config->cluster_cidrs = cidrs;
-	if (!at)
-		return;
-	for (;; at++) {
-		size_t length = strcspn(at, ",");
-		cleanup_free char *one = xasprintf("%.*s", (int)length, at);
-
-		if (n == 2) {
-			n++;
-			break;
-		}
-		if (prefix_parse(one, &cidrs[n]) < 0) {
-			problems_add(problems,
-				     "--cluster-cidr: \"%s\" is not a CIDR such as 10.244.0.0/16",
-				     one);
-			return;
-		}
-		n++;
-		at += length;
-		if (*at == '\0')
-			break;
-	}
-	if (n > 2 || (n == 2 && cidrs[0].addr.family == cidrs[1].addr.family))
-		problems_add(problems,
-			     "--cluster-cidr: \"%s\" is neither one CIDR nor one of IPv4 "
-			     "and one of IPv6",
-			     options->cluster_cidr);
-	else
-		config->n_cluster_cidrs = n;
-}
-
-static void check_interface(const char *flag, const char *name, struct config *config,
-			    struct problems *problems)
-{
-	struct detector detector;
-	struct err err;
-
-	if (!given(name)) {
-		problems_add(problems, "--%s: a name is needed with --detect-local-mode=%s", flag,
-			     detect_mode_name(config->detect_mode));
-		return;
-	}
-	config->interface = xstrdup(name);
-	if (detector_make(config->detect_mode, FAMILY_IPV4, NULL, 0, name, &detector, &err) < 0)
-		problems_add(problems, "--%s: %s", flag, err.text);
-}
-
-static void check_detect_local(const struct options *options, struct config *config,
-			       struct problems *problems)
-{
-	const char *mode = options->detect_local_mode;
-
-	config->detect_mode = DETECT_CLUSTER_CIDR;
-	if (given(mode) && detect_mode_parse(mode, &config->detect_mode) < 0) {
-		problems_add(problems,
-			     "--detect-local-mode: \"%s\" is not one of ClusterCIDR, NodeCIDR, "
-			     "BridgeInterface, InterfaceNamePrefix",
-			     mode);
-		return;
-	}
+	detect_mode_parse(message->detectlocalmode, &config->detect_mode);
 	if (config->detect_mode == DETECT_CLUSTER_CIDR)
-		check_cluster_cidr(options, config, problems);
+		take_cluster_cidrs(message->clustercidr, config);
 	else if (config->detect_mode == DETECT_BRIDGE_INTERFACE)
-		check_interface("pod-bridge-interface", options->pod_bridge_interface, config,
-				problems);
+		interface = message->detectlocal->bridgeinterface;
 	else if (config->detect_mode == DETECT_INTERFACE_NAME_PREFIX)
-		check_interface("pod-interface-name-prefix", options->pod_interface_name_prefix,
-				config, problems);
+		interface = message->detectlocal->interfacenameprefix;
+	config->interface = interface ? xstrdup(interface) : NULL;
 }
 
-int options_logging(const struct options *options, struct config *ret, struct problems *problems)
+static void take_values(const struct gates *gates, struct config *config)
 {
-	ret->verbosity = options->verbosity;
-	ret->log_format = LOG_FORMAT_TEXT;
-	if (streq(options->logging_format, "json")) {
-		ret->log_format = LOG_FORMAT_JSON;
-	} else if (!streq(options->logging_format, "text")) {
-		problems_add(problems, "--logging-format: \"%s\" is not text or json",
-			     options->logging_format);
-		return -EINVAL;
-	}
+	const Kubeproxy__Configuration *message = config->effective->message;
+
+	config->has_bind_address = addr_parse(message->bindaddress, &config->bind_address) == 0 &&
+				   !addr_is_unspecified(&config->bind_address);
+	take_server(message->healthzbindaddress, &config->healthz);
+	take_server(message->metricsbindaddress, &config->metrics);
+	config->masquerade_all = message->iptables->masqueradeall;
+	config->masquerade_mark = UINT32_C(1) << message->iptables->masqueradebit;
+	config->localhost_node_ports = message->iptables->localhostnodeports;
+	config->allow_external_ips = gates_on(gates, "AllowServiceExternalIPs");
+	config->sync_period_ns = kubeproxy_duration(message->iptables->syncperiod);
+	config->min_sync_period_ns = kubeproxy_duration(message->iptables->minsyncperiod);
+	take_node_ports(message, config);
+	take_detector(message, config);
+	config->log_format =
+		streq(message->logging->format, "json") ? LOG_FORMAT_JSON : LOG_FORMAT_TEXT;
+	config->verbosity = (int)message->logging->verbosity;
+}
+
+/* With a file, flags for its fields do nothing; kube-proxy says so in its help only. */
+static void warn_of_unused_flags(const struct options *options, struct problems *warnings)
+{
+	for (size_t i = 0; i < options->fields.n; i++)
+		if (!has_prefix(options->fields.v[i].flag->path, "logging."))
+			problems_add(warnings, "--%s has no effect beside --config",
+				     options->fields.v[i].flag->name);
+}
+
+static int make_effective(const struct options *options, struct config *config, struct err *err)
+{
+	const struct kubeproxy_flags flags = {
+		.fields = &options->fields,
+		.hostname_override = options->hostname_override,
+		.healthz_port = options->healthz_port,
+		.metrics_port = options->metrics_port,
+		.keep_ports = given(options->write_config_to),
+	};
+	int r;
+
+	if (!given(options->config))
+		return kubeproxy_config_from_flags(&flags, &config->effective, err);
+	r = kubeproxy_config_from_file(options->config, &flags, &config->warnings,
+				       &config->effective, err);
+	if (r < 0)
+		return has_prefix(err->text, options->config) ? err_wrap(err, r, "--config") : r;
+	warn_of_unused_flags(options, &config->warnings);
 	return 0;
 }
 
@@ -243,20 +180,19 @@ int options_config(const struct options *options, struct config *ret, struct pro
 {
 	size_t before = problems->n;
 	struct gates gates;
+	struct err err;
 
-	*ret = (struct config){
-		.masquerade_all = options->masquerade_all,
-		.localhost_node_ports = options->iptables_localhost_nodeports,
-	};
-	check_node_name(options, ret, problems);
-	check_bind_address(options, ret, problems);
-	check_proxy_mode(options, problems);
-	gates_parse(&options->feature_gates, &gates, problems);
-	ret->allow_external_ips = gates.on[GATE_ALLOW_SERVICE_EXTERNAL_IPS];
-	check_masquerade_bit(options, ret, problems);
-	check_periods(options, ret, problems);
-	check_node_port_addresses(options, ret, problems);
-	check_detect_local(options, ret, problems);
-	options_logging(options, ret, problems);
-	return problems->n > before ? -EINVAL : 0;
+	*ret = (struct config){0};
+	if (make_effective(options, ret, &err) < 0) {
+		problems_add(problems, "%s", err.text);
+		return -EINVAL;
+	}
+	find_node_name(ret, problems);
+	kubeproxy_config_validate(ret->effective, &gates, problems);
+	if (!given(options->write_config_to))
+		check_mode(ret, problems);
+	if (problems->n > before)
+		return -EINVAL;
+	take_values(&gates, ret);
+	return 0;
 }

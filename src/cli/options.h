@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * A command line as it was given: one member for each flag, no judgement yet. options_config()
- * judges all of it in one pass. To add a flag: a member here, a row in options_flags.c, and its
- * rule in options.c.
+ * A command line as it was given, no judgement yet. options_config() judges all of it, and the
+ * configuration file that it may name, in one pass. To add a flag: a row in options_flags.c with
+ * the path of its configuration field, or with a member here when it has none.
  */
 
 #include "cli/command.h"
@@ -15,28 +15,17 @@
 struct options {
 	/* source and identity */
 	const char *manifests;
-	const char *kubeconfig;
 	const char *master;
 	const char *hostname_override;
-	const char *bind_address;
 
-	/* rules */
-	const char *proxy_mode;
-	bool masquerade_all;
-	struct flag_list nodeport_addresses;
-	struct flag_list feature_gates;
-	int32_t iptables_masquerade_bit;
-	bool iptables_localhost_nodeports;
-	int64_t iptables_sync_period_ns;
-	int64_t iptables_min_sync_period_ns;
-
-	/* which traffic is that of this node's pods */
-	const char *detect_local_mode;
-	const char *cluster_cidr; /* NULL: not given, which "" is not */
-	const char *pod_bridge_interface;
-	const char *pod_interface_name_prefix;
+	/* the configuration */
+	const char *config; /* NULL or "": made from flags */
+	struct flag_settings fields;
+	int32_t healthz_port;
+	int32_t metrics_port;
 
 	/* what to do instead of running */
+	const char *write_config_to;
 	bool cleanup;
 	bool init_only;
 	bool help;
@@ -46,9 +35,9 @@ struct options {
 	const char *format;
 	const char *ip_family;
 
-	/* logs */
-	int32_t verbosity;
-	const char *logging_format;
+	/* no use */
+	const char *boot_id_file;
+	const char *machine_id_file;
 };
 
 extern const struct flag options_flags[];
@@ -63,11 +52,10 @@ int options_parse(enum command_id command, int argc, char **argv, struct options
 void options_done(struct options *options);
 
 /*
- * Judges all settings: what is wrong goes to `problems`, one line each, with the flag's name.
- * Returns 0, or -EINVAL when there was any; *ret is good for config_done() in both cases.
+ * Reads the configuration file, if any, and judges all settings: what is wrong goes to `problems`,
+ * one line each, with the name of the flag or the field. Returns 0, or -EINVAL when there was any;
+ * *ret is good for config_done() in both cases and borrows from options.
  */
 int options_config(const struct options *options, struct config *ret, struct problems *problems);
-/* Only the flags about logs, for commands that have no others. Nothing to free. */
-int options_logging(const struct options *options, struct config *ret, struct problems *problems);
 
 #define cleanup_options attr_cleanup(options_done)

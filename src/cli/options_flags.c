@@ -5,105 +5,175 @@
 /* Refuses to compile when the member is not of the type that the kind of flag writes. */
 #define AT(type, member) \
 	(offsetof(struct options, member) + 0 * sizeof((type *)0 == &((struct options *)0)->member))
-#define BOOL(member)     .kind = FLAG_BOOL, .offset = AT(bool, member)
-#define INT(member)      .kind = FLAG_INT, .offset = AT(int32_t, member)
-#define LEVEL(member)    .kind = FLAG_LEVEL, .offset = AT(int32_t, member)
-#define STRING(member)   .kind = FLAG_STRING, .offset = AT(const char *, member)
-#define WORD(member)     .kind = FLAG_WORD, .offset = AT(const char *, member)
-#define LIST(member)     .kind = FLAG_LIST, .offset = AT(struct flag_list, member)
-#define DURATION(member) .kind = FLAG_DURATION, .offset = AT(int64_t, member)
+#define BOOL(member)   .kind = FLAG_BOOL, .offset = AT(bool, member)
+#define INT(member)    .kind = FLAG_INT, .offset = AT(int32_t, member)
+#define STRING(member) .kind = FLAG_STRING, .offset = AT(const char *, member)
+#define WORD(member)   .kind = FLAG_WORD, .offset = AT(const char *, member)
+/* A field of the configuration, by its path. */
+#define FIELD(k, p) .kind = FLAG_##k, .offset = AT(struct flag_settings, fields), .path = (p)
 
 #define RUN     (1u << COMMAND_RUN)
 #define RENDER  (1u << COMMAND_RENDER)
 #define CLEANUP (1u << COMMAND_CLEANUP)
 #define VERSION (1u << COMMAND_VERSION)
 #define HELP    (1u << COMMAND_HELP)
+#define BOTH    (RUN | RENDER)
 #define ALWAYS  (RUN | RENDER | CLEANUP | VERSION | HELP)
-#define SOURCE  "Source and identity"
-#define RULES   "Rules"
-#define LOCAL   "Traffic of this node's pods"
-#define INSTEAD "Instead of running"
-#define OUTPUT  "Output"
-#define LOGGING "Logs and help"
+#define LOGS    (RUN | RENDER | CLEANUP)
+
+#define SOURCE    "Source and identity"
+#define CONFIG    "Configuration"
+#define RULES     "Rules"
+#define LOCAL     "Traffic of this node's pods"
+#define SERVERS   "Servers"
+#define CONNTRACK "Connection tracking"
+#define INSTEAD   "Instead of running"
+#define OUTPUT    "Output"
+#define LOGGING   "Logs and help"
+#define UNUSED    "Accepted for kube-proxy's sake"
 
 /*
  * `render` takes every setting of `run`, also those that change no rule, so that one command line
- * serves both.
+ * serves both. A default here is what the help shows; for a field it is in force through
+ * kubeproxy_config.c.
  */
 /* clang-format off */
 const struct flag options_flags[] = {
-	{.group = SOURCE, .name = "manifests", STRING(manifests), .commands = RUN | RENDER,
-	 .value = "dir",
+	{.group = SOURCE, .name = "manifests", STRING(manifests), .commands = BOTH, .value = "dir",
 	 .help = "Folder with Services, EndpointSlices, Endpoints and Nodes as YAML or JSON files; run follows its changes."},
-	{.group = SOURCE, .name = "kubeconfig", STRING(kubeconfig), .commands = RUN,
-	 .value = "file",
+	{.group = SOURCE, .name = "kubeconfig", FIELD(STRING, "clientConnection.kubeconfig"), .commands = BOTH, .value = "file",
 	 .help = "Where the API server is and how to speak to it. Without it, and without --master or --manifests: the service account of the pod that this runs in."},
-	{.group = SOURCE, .name = "master", STRING(master), .commands = RUN,
-	 .value = "url", .help = "The API server's address, in place of the one in the kubeconfig."},
-	{.group = SOURCE, .name = "hostname-override", STRING(hostname_override), .commands = RUN | RENDER,
-	 .value = "name",
+	{.group = SOURCE, .name = "master", STRING(master), .commands = BOTH, .value = "url",
+	 .help = "The API server's address, in place of the one in the kubeconfig."},
+	{.group = SOURCE, .name = "hostname-override", STRING(hostname_override), .commands = BOTH, .value = "name",
 	 .help = "Name of this machine's Node. Without it, the host's own name in lower case."},
-	{.group = SOURCE, .name = "node-name", STRING(hostname_override), .commands = RUN | RENDER,
-	 .value = "name", .help = "The same as --hostname-override."},
-	{.group = SOURCE, .name = "bind-address", STRING(bind_address), .commands = RUN | RENDER,
-	 .initial = "0.0.0.0", .value = "ip",
+	{.group = SOURCE, .name = "node-name", STRING(hostname_override), .commands = BOTH, .value = "name",
+	 .help = "The same as --hostname-override."},
+	{.group = SOURCE, .name = "bind-address", FIELD(ADDRESS, "bindAddress"), .commands = BOTH, .initial = "0.0.0.0", .value = "ip",
 	 .help = "Takes the place of the Node's primary address and decides the primary family; nothing is bound to it."},
 
-	{.group = RULES, .name = "proxy-mode", STRING(proxy_mode), .commands = RUN | RENDER,
-	 .value = "mode", .help = "How rules are written: iptables, which is also what empty means."},
-	{.group = RULES, .name = "masquerade-all", BOOL(masquerade_all), .commands = RUN | RENDER,
+	{.group = CONFIG, .name = "config", STRING(config), .commands = BOTH, .value = "file",
+	 .help = "KubeProxyConfiguration file. All settings are taken from it; of the flags only those about logs, --hostname-override, --master and the actions count. run follows its changes."},
+	{.group = CONFIG, .name = "feature-gates", FIELD(GATES, "featureGates"), .commands = BOTH,
+	 .help = "Turns features on or off. AllowServiceExternalIPs=false ignores externalIPs of Services; the other gates of kube-proxy change nothing here."},
+
+	{.group = RULES, .name = "proxy-mode", FIELD(STRING, "mode"), .commands = BOTH, .value = "mode",
+	 .help = "How rules are written: iptables, which is also what empty means."},
+	{.group = RULES, .name = "masquerade-all", FIELD(BOOL, "iptables.masqueradeAll"), .commands = BOTH,
 	 .help = "Give the node's address as source to all traffic for a cluster IP."},
-	{.group = RULES, .name = "nodeport-addresses", LIST(nodeport_addresses), .commands = RUN | RENDER,
-	 .value = "cidrs",
+	{.group = RULES, .name = "nodeport-addresses", FIELD(LIST, "nodePortAddresses"), .commands = BOTH, .value = "cidrs",
 	 .help = "NodePorts are answered only on this node's addresses within these CIDRs, or with the one word primary on its primary addresses. Without it: on all."},
-	{.group = RULES, .name = "feature-gates", LIST(feature_gates), .commands = RUN | RENDER,
-	 .value = "name=bool,...",
-	 .help = "Turns features on or off. AllowServiceExternalIPs=false ignores externalIPs of Services; the other gates of kube-proxy that are known change nothing here."},
-	{.group = RULES, .name = "iptables-masquerade-bit", INT(iptables_masquerade_bit), .commands = RUN | RENDER,
-	 .initial = "14", .value = "0-31",
+	{.group = RULES, .name = "iptables-masquerade-bit", FIELD(INT, "iptables.masqueradeBit"), .commands = BOTH, .initial = "14", .value = "0-31",
 	 .help = "The bit of the packet mark that asks for source address translation."},
-	{.group = RULES, .name = "iptables-localhost-nodeports", BOOL(iptables_localhost_nodeports),
-	 .commands = RUN | RENDER, .initial = "true",
+	{.group = RULES, .name = "iptables-localhost-nodeports", FIELD(BOOL, "iptables.localhostNodePorts"), .commands = BOTH, .initial = "true",
 	 .help = "Answer NodePorts on 127.0.0.0/8 too (IPv4 only); sets the sysctl route_localnet."},
-	{.group = RULES, .name = "iptables-sync-period", DURATION(iptables_sync_period_ns),
-	 .commands = RUN | RENDER, .initial = "30s",
+	{.group = RULES, .name = "iptables-sync-period", FIELD(DURATION, "iptables.syncPeriod"), .commands = BOTH, .initial = "30s",
 	 .help = "How soon a failed sync is tried again, and how often foreign changes are looked for."},
-	{.group = RULES, .name = "iptables-min-sync-period", DURATION(iptables_min_sync_period_ns),
-	 .commands = RUN | RENDER, .initial = "1s",
+	{.group = RULES, .name = "iptables-min-sync-period", FIELD(DURATION, "iptables.minSyncPeriod"), .commands = BOTH, .initial = "1s",
 	 .help = "The least time between two syncs; 0: each change at once."},
 
-	{.group = LOCAL, .name = "detect-local-mode", STRING(detect_local_mode), .commands = RUN | RENDER,
-	 .value = "mode",
+	{.group = LOCAL, .name = "detect-local-mode", FIELD(STRING, "detectLocalMode"), .commands = BOTH, .value = "mode",
 	 .help = "ClusterCIDR (also when empty), NodeCIDR, BridgeInterface or InterfaceNamePrefix."},
-	{.group = LOCAL, .name = "cluster-cidr", STRING(cluster_cidr), .commands = RUN | RENDER,
-	 .value = "cidr[,cidr]",
+	{.group = LOCAL, .name = "cluster-cidr", FIELD(STRING, "clusterCIDR"), .commands = BOTH, .value = "cidr[,cidr]",
 	 .help = "Addresses of all pods, for mode ClusterCIDR; two when one is IPv4 and one IPv6."},
-	{.group = LOCAL, .name = "pod-bridge-interface", STRING(pod_bridge_interface), .commands = RUN | RENDER,
-	 .value = "name", .help = "The bridge of this node's pods, for mode BridgeInterface."},
-	{.group = LOCAL, .name = "pod-interface-name-prefix", STRING(pod_interface_name_prefix),
-	 .commands = RUN | RENDER, .value = "prefix",
+	{.group = LOCAL, .name = "pod-bridge-interface", FIELD(STRING, "detectLocal.bridgeInterface"), .commands = BOTH, .value = "name",
+	 .help = "The bridge of this node's pods, for mode BridgeInterface."},
+	{.group = LOCAL, .name = "pod-interface-name-prefix", FIELD(STRING, "detectLocal.interfaceNamePrefix"), .commands = BOTH, .value = "prefix",
 	 .help = "How the names of this node's pod interfaces begin, for mode InterfaceNamePrefix."},
+
+	{.group = SERVERS, .name = "healthz-bind-address", FIELD(ADDRESS, "healthzBindAddress"), .commands = BOTH, .initial = "0.0.0.0:10256", .value = "ip[:port]",
+	 .help = "Where the health of the proxy is told."},
+	{.group = SERVERS, .name = "healthz-port", INT(healthz_port), .commands = BOTH, .initial = "10256", .value = "port",
+	 .help = "Deprecated: the port when --healthz-bind-address has none; 0: no such server."},
+	{.group = SERVERS, .name = "metrics-bind-address", FIELD(ADDRESS, "metricsBindAddress"), .commands = BOTH, .initial = "127.0.0.1:10249", .value = "ip[:port]",
+	 .help = "Where metrics are told."},
+	{.group = SERVERS, .name = "metrics-port", INT(metrics_port), .commands = BOTH, .initial = "10249", .value = "port",
+	 .help = "Deprecated: the port when --metrics-bind-address has none."},
+	{.group = SERVERS, .name = "bind-address-hard-fail", FIELD(BOOL, "bindAddressHardFail"), .commands = BOTH,
+	 .help = "End when one of these addresses cannot be listened on."},
+	{.group = SERVERS, .name = "profiling", FIELD(BOOL, "enableProfiling"), .commands = BOTH,
+	 .help = "Offer profiles of the running program."},
+	{.group = SERVERS, .name = "show-hidden-metrics-for-version", FIELD(STRING, "showHiddenMetricsForVersion"), .commands = BOTH, .value = "major.minor",
+	 .help = "Show metrics that were hidden since this version: the previous minor one, or none."},
+
+	{.group = CONNTRACK, .name = "conntrack-max-per-core", FIELD(INT, "conntrack.maxPerCore"), .commands = BOTH, .initial = "32768",
+	 .help = "Most connections to track, for each core; 0: leave the limit as it is."},
+	{.group = CONNTRACK, .name = "conntrack-min", FIELD(INT, "conntrack.min"), .commands = BOTH, .initial = "131072",
+	 .help = "The limit is at least this, however few the cores."},
+	{.group = CONNTRACK, .name = "conntrack-tcp-timeout-established", FIELD(DURATION, "conntrack.tcpEstablishedTimeout"), .commands = BOTH, .initial = "24h0m0s",
+	 .help = "How long an idle TCP connection is remembered; 0: leave as it is."},
+	{.group = CONNTRACK, .name = "conntrack-tcp-timeout-close-wait", FIELD(DURATION, "conntrack.tcpCloseWaitTimeout"), .commands = BOTH, .initial = "1h0m0s",
+	 .help = "How long a half-closed TCP connection is remembered."},
+	{.group = CONNTRACK, .name = "conntrack-tcp-be-liberal", FIELD(BOOL, "conntrack.tcpBeLiberal"), .commands = BOTH,
+	 .help = "Do not take TCP packets out of window for invalid."},
+	{.group = CONNTRACK, .name = "conntrack-udp-timeout", FIELD(DURATION, "conntrack.udpTimeout"), .commands = BOTH, .initial = "0s",
+	 .help = "How long UDP packets without an answer are remembered; 0: leave as it is."},
+	{.group = CONNTRACK, .name = "conntrack-udp-timeout-stream", FIELD(DURATION, "conntrack.udpStreamTimeout"), .commands = BOTH, .initial = "0s",
+	 .help = "How long an idle UDP conversation is remembered; 0: leave as it is."},
 
 	{.group = INSTEAD, .name = "cleanup", BOOL(cleanup), .commands = RUN,
 	 .help = "Remove all rules of a proxy and exit, as portolan cleanup does."},
 	{.group = INSTEAD, .name = "init-only", BOOL(init_only), .commands = RUN,
 	 .help = "Set the sysctls that need privileges and exit before any rule is written."},
+	{.group = INSTEAD, .name = "write-config-to", STRING(write_config_to), .commands = RUN, .value = "file",
+	 .help = "Write the configuration that is in force to this file, and exit."},
 
-	{.group = OUTPUT, .name = "format", STRING(format), .commands = RENDER,
-	 .initial = "restore", .value = "restore|save",
+	{.group = OUTPUT, .name = "format", STRING(format), .commands = RENDER, .initial = "restore", .value = "restore|save",
 	 .help = "restore: exactly what iptables-restore would be given; save: what iptables-save would show afterwards on an empty host."},
-	{.group = OUTPUT, .name = "ip-family", STRING(ip_family), .commands = RENDER,
-	 .initial = "both", .value = "ipv4|ipv6|both",
+	{.group = OUTPUT, .name = "ip-family", STRING(ip_family), .commands = RENDER, .initial = "both", .value = "ipv4|ipv6|both",
 	 .help = "Whose rules to print; with both, a comment line names the tool that each part is for."},
 
-	{.group = LOGGING, .name = "v", .letter = 'v', LEVEL(verbosity), .commands = RUN | RENDER | CLEANUP,
-	 .initial = "0", .help = "How much to log: 2 tells of each sync, 4 and more are for debugging."},
-	{.group = LOGGING, .name = "logging-format", STRING(logging_format), .commands = RUN | RENDER | CLEANUP,
-	 .initial = "text", .value = "text|json", .help = "How log lines are written."},
-	{.group = LOGGING, .name = "version", WORD(version), .commands = RUN | RENDER | CLEANUP,
-	 .value = "raw", .help = "Print the version and exit; raw: with all details."},
+	{.group = LOGGING, .name = "v", .letter = 'v', FIELD(LEVEL, "logging.verbosity"), .commands = LOGS, .initial = "0",
+	 .help = "How much to log: 2 tells of each sync, 4 and more are for debugging."},
+	{.group = LOGGING, .name = "logging-format", FIELD(STRING, "logging.format"), .commands = LOGS, .initial = "text", .value = "text|json",
+	 .help = "How log lines are written."},
+	{.group = LOGGING, .name = "version", WORD(version), .commands = RUN | RENDER | CLEANUP, .value = "raw",
+	 .help = "Print the version and exit; raw: with all details."},
 	{.group = LOGGING, .name = "help", .letter = 'h', BOOL(help), .commands = ALWAYS,
 	 .help = "Print this help and exit."},
+
+	{.group = UNUSED, .name = "kube-api-content-type", FIELD(STRING, "clientConnection.contentType"), .commands = BOTH, .initial = "application/vnd.kubernetes.protobuf",
+	 .help = "Objects are always asked for as protobuf."},
+	{.group = UNUSED, .name = "kube-api-qps", FIELD(FLOAT, "clientConnection.qps"), .commands = BOTH, .initial = "5",
+	 .help = "Three watches need no limit."},
+	{.group = UNUSED, .name = "kube-api-burst", FIELD(INT, "clientConnection.burst"), .commands = BOTH, .initial = "10",
+	 .help = "As --kube-api-qps."},
+	{.group = UNUSED, .name = "config-sync-period", FIELD(DURATION, "configSyncPeriod"), .commands = BOTH, .initial = "15m0s",
+	 .help = "A watch that loses nothing needs no refresh."},
+	{.group = UNUSED, .name = "oom-score-adj", FIELD(INT, "oomScoreAdj"), .commands = BOTH, .initial = "-999",
+	 .help = "How likely the kernel ends the process when memory is short."},
+	{.group = UNUSED, .name = "ipvs-scheduler", FIELD(STRING, "ipvs.scheduler"), .commands = BOTH,
+	 .help = "Only mode ipvs has this."},
+	{.group = UNUSED, .name = "ipvs-exclude-cidrs", FIELD(LIST, "ipvs.excludeCIDRs"), .commands = BOTH,
+	 .help = "Only mode ipvs has this."},
+	{.group = UNUSED, .name = "ipvs-strict-arp", FIELD(BOOL, "ipvs.strictARP"), .commands = BOTH,
+	 .help = "Only mode ipvs has this."},
+	{.group = UNUSED, .name = "ipvs-sync-period", FIELD(DURATION, "ipvs.syncPeriod"), .commands = BOTH, .initial = "30s",
+	 .help = "Only mode ipvs has this."},
+	{.group = UNUSED, .name = "ipvs-min-sync-period", FIELD(DURATION, "ipvs.minSyncPeriod"), .commands = BOTH, .initial = "1s",
+	 .help = "Only mode ipvs has this."},
+	{.group = UNUSED, .name = "ipvs-tcp-timeout", FIELD(DURATION, "ipvs.tcpTimeout"), .commands = BOTH, .initial = "0s",
+	 .help = "Only mode ipvs has this."},
+	{.group = UNUSED, .name = "ipvs-tcpfin-timeout", FIELD(DURATION, "ipvs.tcpFinTimeout"), .commands = BOTH, .initial = "0s",
+	 .help = "Only mode ipvs has this."},
+	{.group = UNUSED, .name = "ipvs-udp-timeout", FIELD(DURATION, "ipvs.udpTimeout"), .commands = BOTH, .initial = "0s",
+	 .help = "Only mode ipvs has this."},
+	{.group = UNUSED, .name = "log-flush-frequency", FIELD(DURATION, "logging.flushFrequency"), .commands = LOGS, .initial = "5s",
+	 .help = "Every line is written at once."},
+	{.group = UNUSED, .name = "vmodule", FIELD(VMODULE, "logging.vmodule"), .commands = LOGS,
+	 .help = "Levels for single source files."},
+	{.group = UNUSED, .name = "log-text-split-stream", FIELD(BOOL, "logging.options.text.splitStream"), .commands = LOGS,
+	 .help = "All lines go to standard error."},
+	{.group = UNUSED, .name = "log-text-info-buffer-size", FIELD(QUANTITY, "logging.options.text.infoBufferSize"), .commands = LOGS, .initial = "0",
+	 .help = "Every line is written at once."},
+	{.group = UNUSED, .name = "log-json-split-stream", FIELD(BOOL, "logging.options.json.splitStream"), .commands = LOGS,
+	 .help = "All lines go to standard error."},
+	{.group = UNUSED, .name = "log-json-info-buffer-size", FIELD(QUANTITY, "logging.options.json.infoBufferSize"), .commands = LOGS, .initial = "0",
+	 .help = "Every line is written at once."},
+	{.group = UNUSED, .name = "boot-id-file", STRING(boot_id_file), .commands = BOTH, .value = "files",
+	 .help = "Nothing reads it."},
+	{.group = UNUSED, .name = "machine-id-file", STRING(machine_id_file), .commands = BOTH, .value = "files",
+	 .help = "Nothing reads it."},
 };
 /* clang-format on */
 

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/map.h"
 #include "sources/field_guess.h"
@@ -60,6 +61,20 @@ static int fail(const struct reading *reading, const struct path *path,
 		       *where ? ": " : "", what);
 }
 
+/* Something to be told and got over, when the caller wants to hear of it: 0. Else an error. */
+static int tolerate(const struct reading *reading, const struct path *path,
+		    const struct yaml_node *node, const char *what)
+{
+	struct err err;
+	struct reading aside = {.source = reading->source, .err = &err};
+
+	if (!reading->source->warn)
+		return fail(reading, path, node, what);
+	fail(&aside, path, node, what);
+	reading->source->warn(reading->source->arg, err.text);
+	return 0;
+}
+
 static int fail_type(const struct reading *reading, const struct path *path,
 		     const struct yaml_node *node, const char *expected)
 {
@@ -104,6 +119,18 @@ static int read_int(const struct reading *reading, const struct path *path,
 	return 0;
 }
 
+static int read_float(const struct reading *reading, const struct path *path,
+		      const struct yaml_node *node, float *ret)
+{
+	if (node->kind == YAML_KIND_SCALAR && node->type == YAML_TYPE_INT)
+		*ret = (float)yaml_scalar_int(node->text);
+	else if (node->kind == YAML_KIND_SCALAR && node->type == YAML_TYPE_FLOAT)
+		*ret = strtof(node->text, NULL);
+	else
+		return fail_type(reading, path, node, "a number");
+	return 0;
+}
+
 static int read_time(const struct reading *reading, const struct path *path,
 		     const struct yaml_node *node, ProtobufCMessage **ret)
 {
@@ -138,6 +165,8 @@ static int read_value(const struct reading *reading, const struct path *path,
 		return r;
 	case PROTOBUF_C_TYPE_INT64:
 		return read_int(reading, path, node, INT64_MIN, INT64_MAX, at);
+	case PROTOBUF_C_TYPE_FLOAT:
+		return read_float(reading, path, node, at);
 	case PROTOBUF_C_TYPE_BOOL:
 		r = expect(reading, path, node, YAML_TYPE_BOOL);
 		if (r == 0)
@@ -189,35 +218,61 @@ static int read_list(const struct reading *reading, const struct path *path,
 	return 0;
 }
 
+/* Is a repeated field of these messages a mapping? */
+static bool is_map_entry(const ProtobufCMessageDescriptor *type)
+{
+	return type && type->n_fields == 2 && streq(type->fields[0].name, "key") &&
+	       streq(type->fields[1].name, "value");
+}
+
 /* A mapping's own entries, and those of "<<" that it does not have itself. */
 struct entries {
-	K8s__MapEntry **v;
+	const ProtobufCMessageDescriptor *type;
+	char **v;
 	size_t n, capacity;
 	struct map seen;
 };
+
+static int read_entry_value(const struct reading *reading, const struct path *path,
+			    const struct yaml_node *value, const ProtobufCFieldDescriptor *field,
+			    char *entry)
+{
+	int r = 0;
+
+	if (field->type == PROTOBUF_C_TYPE_STRING)
+		*(char **)(entry + field->offset) = (char *)"";
+	else
+		*(protobuf_c_boolean *)(entry + field->quantifier_offset) = true;
+	if (!yaml_node_is_null(value))
+		r = read_value(reading, path, value, field, entry + field->offset);
+	return r;
+}
 
 static int add_entry(const struct reading *reading, const struct path *path,
 		     const struct yaml_node *key, const struct yaml_node *value, bool merged,
 		     struct entries *entries)
 {
+	const ProtobufCFieldDescriptor *fields = entries->type->fields;
 	struct path inner = {.outer = path, .name = key->text};
-	K8s__MapEntry *entry;
-	int r = 0;
+	char *entry = map_get(&entries->seen, key->text);
+	int r;
 
-	if (map_get(&entries->seen, key->text))
-		return merged ? 0 : fail(reading, &inner, key, "given twice");
+	if (entry && merged)
+		return 0;
+	if (entry) {
+		r = tolerate(reading, &inner, key, "given twice");
+		return r < 0 ? r : read_entry_value(reading, &inner, value, &fields[1], entry);
+	}
 	if (strlen(key->text) != key->n)
 		return fail(reading, path, key, "a key with a NUL in it");
-	entry = arena_alloc(reading->arena, sizeof(*entry));
-	k8s__map_entry__init(entry);
-	entry->key = (char *)key->text;
-	entry->value = (char *)"";
-	if (!yaml_node_is_null(value))
-		r = read_string(reading, &inner, value, &entry->value);
+	entry = arena_alloc(reading->arena, entries->type->sizeof_message);
+	entries->type->message_init((ProtobufCMessage *)entry);
+	*(const char **)(entry + fields[0].offset) = key->text;
+	r = read_entry_value(reading, &inner, value, &fields[1], entry);
 	if (r < 0)
 		return r;
-	map_set(&entries->seen, entry->key, entry);
-	array_grow(&entries->v, &entries->capacity, entries->n, sizeof(K8s__MapEntry *));
+	map_set(&entries->seen, key->text, entry);
+	array_grow(&entries->v, &entries->capacity, entries->n, sizeof(char *));
 	entries->v[entries->n++] = entry;
 	return 0;
 }
@@ -251,7 +306,7 @@ static int read_map(const struct reading *reading, const struct path *path,
 		    const struct yaml_node *node, const ProtobufCFieldDescriptor *field,
 		    char *message)
 {
-	struct entries entries = {0};
+	struct entries entries = {.type = field->descriptor};
 	int r = add_entries(reading, path, node, false, &entries);
 
 	map_done(&entries.seen);
@@ -275,7 +330,7 @@ static int read_field(const struct reading *reading, const struct path *path,
 	if (yaml_node_is_null(node))
 		return 0;
 	if (field->label == PROTOBUF_C_LABEL_REPEATED) {
-		if (field->descriptor == &k8s__map_entry__descriptor)
+		if (is_map_entry(field->descriptor))
 			return read_map(reading, path, node, field, message);
 		return read_list(reading, path, node, field, message);
 	}
@@ -346,13 +401,19 @@ static int read_pair(const struct reading *reading, const struct path *path,
 	struct path inner = {.outer = path, .name = key->text};
 	uint64_t bit;
 
+	if (!field && reading->source->warn && !streq(key->text, "<<"))
+		return tolerate(reading, &inner, key, "unknown field");
 	if (!field) {
 		add_unknown(reading, key, target);
 		return 0;
 	}
 	bit = UINT64_C(1) << (field - target->type->fields);
-	if (target->seen & bit)
-		return merged ? 0 : fail(reading, &inner, key, "given twice");
+	if (target->seen & bit) {
+		int r = merged ? 0 : tolerate(reading, &inner, key, "given twice");
+
+		if (merged || r < 0)
+			return r;
+	}
 	target->seen |= bit;
 	return read_field(reading, &inner, value, field, target->message);
 }

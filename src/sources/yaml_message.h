@@ -10,9 +10,11 @@
  *   - Fields that the schema does not have are ignored: it holds only what is used. One that looks
  *     like a mistake (see field_guess.h) is told.
  *   - A field given twice is an error; "<<" merges what is not given.
- *   - k8s.Time is RFC 3339 text; repeated k8s.MapEntry is a mapping of strings.
+ *   - k8s.Time is RFC 3339 text; repeated messages of a `key` and a `value` are a mapping.
+ *   - With `warn`, a field that the schema does not have, or that is given twice (the last one
+ * counts), is reported and no error.
  *
- * Errors read FILE:LINE:COLUMN: OBJECT: FIELD: what is wrong.
+ * Errors and warnings read FILE:LINE:COLUMN: OBJECT: FIELD: what is wrong.
  */
 
 #include <protobuf-c/protobuf-c.h>
@@ -25,6 +27,7 @@ struct yaml_source {
 	const char *object; /* "Service default/web"; may be NULL */
 	/* A key that is no field, and the field that may have been meant. May be NULL. */
 	void (*unknown)(void *arg, const struct yaml_node *key, const char *meant);
+	void (*warn)(void *arg, const char *text); /* may be NULL */
 	void *arg;
 };
 

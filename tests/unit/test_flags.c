@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
+#include "base/nearest.h"
 #include "cli/flags.h"
-#include "cli/nearest.h"
 
 #define HERE  1u
 #define THERE 2u

@@ -60,11 +60,6 @@ void kubeproxy_config_validate(const struct kubeproxy_config *config, struct gat
 void kubeproxy_config_problem(const struct kubeproxy_config *config, struct problems *problems,
 			      const char *path, const char *fmt, ...) attr_printf(4, 5);
 
-/* The duration of a field that has been read: it cannot be wrong any more. */
-int64_t kubeproxy_duration(const char *text);
-/* "ip:port" of text with or without a port; what is neither comes back as it is. */
-char *kubeproxy_append_port(struct arena *arena, const char *address, int port);
-
 /* As --write-config-to writes it, and as the configz endpoint shows it. */
 void kubeproxy_config_print(const struct kubeproxy_config *config, struct text *out);
 void kubeproxy_config_configz(const struct kubeproxy_config *config, struct text *out);

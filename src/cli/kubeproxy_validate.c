@@ -9,6 +9,7 @@
 
 #include "base/addr.h"
 #include "cli/kubeproxy_config.h"
+#include "cli/kubeproxy_fields.h"
 #include "cli/message.h"
 #include "plan/detector.h"
 

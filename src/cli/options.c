@@ -10,6 +10,7 @@
 
 #include "cli/gates.h"
 #include "cli/kubeproxy_config.h"
+#include "cli/kubeproxy_fields.h"
 
 int options_parse(enum command_id command, int argc, char **argv, struct options *ret,
 		  struct err *err)

@@ -4,6 +4,7 @@
 
 #include "build.h"
 #include "cli/kubeproxy_config.h"
+#include "cli/kubeproxy_fields.h"
 #include "cli/message.h"
 #include "cli/options.h"
 

@@ -11,12 +11,11 @@
 #include <unistd.h>
 
 #include "backends/backend.h"
-#include "base/text.h"
 #include "cli/command.h"
-#include "cli/config_watch.h"
 #include "cli/duration.h"
 #include "cli/plugin.h"
-#include "cli/proxier.h"
+#include "cli/proxying.h"
+#include "cli/reload.h"
 #include "kernel/clock.h"
 #include "sources/api_source.h"
 #include "sources/events.h"
@@ -32,19 +31,10 @@ enum phase {
 	PHASE_COUNT,
 };
 
-/* What rules are made with; a new configuration brings a new one. */
-struct proxying {
-	struct proxier *proxiers[FAMILY_COUNT]; /* NULL: the family is not proxied */
-	struct settings settings[FAMILY_COUNT];
-	struct node *node; /* as it was when the settings were made; NULL: not known */
-};
-
 struct daemon {
 	const struct daemon_input *input;
 	const struct config *config; /* in force */
-	struct config *reloaded;     /* the same, when it is not the one of the start */
-	struct config_watch *watch;  /* NULL: there is no file */
-	char *config_problem;        /* with the file as it is now; NULL: none */
+	struct reload *reload;       /* NULL: there is no configuration file */
 	struct event_base *loop;
 	struct model *model;
 	struct manifests *manifests; /* the source is one of these two */
@@ -59,7 +49,7 @@ struct daemon {
 	bool ended;
 	int exit_code;
 
-	bool usable[FAMILY_COUNT];
+	struct proxying_input proxying_input;
 	struct proxying *proxying; /* NULL before the phase of that name */
 };
 
@@ -76,114 +66,12 @@ static void fail(struct daemon *daemon, const char *message, const char *reason)
 	end(daemon, EXIT_FAILED);
 }
 
-static int64_t steady_now_ns(void *arg)
-{
-	(void)arg;
-	return clock_now_ns();
-}
-
 static int64_t wall_clock_ns(void)
 {
 	struct timespec now;
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	return now.tv_sec * CLOCK_NS_PER_SECOND + now.tv_nsec;
-}
-
-static struct proxying *proxying_free(struct proxying *proxying)
-{
-	if (!proxying)
-		return NULL;
-	for (enum family family = 0; family < FAMILY_COUNT; family++) {
-		proxier_free(proxying->proxiers[family]);
-		config_settings_done(&proxying->settings[family]);
-	}
-	node_unref(proxying->node);
-	free(proxying);
-	return NULL;
-}
-
-static void proxying_cleanup(struct proxying **proxying)
-{
-	proxying_free(*proxying);
-}
-
-/* Which families this host can proxy; an error when the primary one is not among them. */
-static int find_families(struct daemon *daemon, struct err *err)
-{
-	bool *usable = daemon->usable;
-	struct node_ips ips;
-
-	config_node_ips(daemon->config, model_node(daemon->model), &ips);
-	for (enum family family = 0; family < FAMILY_COUNT; family++) {
-		struct err reason;
-		int r = backend_iptables.usable(family, &reason);
-
-		usable[family] = r > 0;
-		if (r > 0)
-			continue;
-		if (family == ips.primary) {
-			*err = reason;
-			return err_wrap(err, r < 0 ? r : -EOPNOTSUPP,
-					"this host cannot proxy the primary family, %s",
-					family_name(family));
-		}
-		log_info("Family not available, going on without it",
-			 KV("ipFamily", LOG_STR(family_name(family))),
-			 KV("reason", LOG_STR(reason.text)));
-	}
-	if (addr_is_loopback(&ips.addr[ips.primary]))
-		log_warning("This node's address is not known, assuming loopback; --bind-address "
-			    "can name it");
-	return 0;
-}
-
-static int open_family(struct daemon *daemon, const struct config *config, enum family family,
-		       struct proxying *proxying, struct err *err)
-{
-	const struct proxier_clock clock = {.now_ns = steady_now_ns};
-	struct settings *settings = &proxying->settings[family];
-	int r = config_settings(config, proxying->node, family, settings, err);
-
-	if (r < 0)
-		return r;
-	if (settings->detector.kind == DETECTOR_NONE)
-		log_debug(2, "No CIDR tells this node's own pods from other traffic",
-			  KV("ipFamily", LOG_STR(family_name(family))),
-			  KV("mode", LOG_STR(detect_mode_name(config->detect_mode))));
-	return proxier_new(daemon->loop, &backend_iptables, settings, daemon->model, &clock,
-			   &proxying->proxiers[family], err);
-}
-
-/* Everything that rules are made with, by this configuration and the Node as it is now. */
-static int open_proxying(struct daemon *daemon, const struct config *config, struct proxying **ret,
-			 struct err *err)
-{
-	attr_cleanup(proxying_cleanup) struct proxying *proxying = xcalloc(1, sizeof(*proxying));
-	cleanup_problems struct problems warnings = {0};
-	bool dual_stack = daemon->usable[FAMILY_IPV4] && daemon->usable[FAMILY_IPV6];
-	const struct node *node = model_node(daemon->model);
-	int r;
-
-	proxying->node = node ? node_ref((struct node *)node) : NULL;
-	r = config_check_families(config, proxying->node, dual_stack, &warnings, err);
-	for (size_t i = 0; i < warnings.n; i++)
-		log_warning("The configuration may be incomplete",
-			    KV("reason", LOG_STR(warnings.v[i])));
-	for (enum family family = 0; r == 0 && family < FAMILY_COUNT; family++)
-		if (daemon->usable[family])
-			r = open_family(daemon, config, family, proxying, err);
-	if (r < 0)
-		return r;
-	*ret = take(proxying);
-	return 0;
-}
-
-static void start_proxiers(const struct daemon *daemon)
-{
-	for (enum family family = 0; family < FAMILY_COUNT; family++)
-		if (daemon->proxying->proxiers[family])
-			proxier_start(daemon->proxying->proxiers[family]);
 }
 
 /* What kube-proxy says of itself where it has come so far. Whether anyone hears it changes nothing. */
@@ -214,16 +102,18 @@ static void record_start(struct daemon *daemon)
 /* The Node is known as well as it ever will be: from here on rules are written. */
 static void begin(struct daemon *daemon)
 {
+	struct proxying_input *input = &daemon->proxying_input;
 	struct err err;
 
 	daemon->phase = PHASE_PROXYING;
-	if (find_families(daemon, &err) < 0 ||
-	    open_proxying(daemon, daemon->config, &daemon->proxying, &err) < 0) {
+	if (proxying_find_families(daemon->config, model_node(daemon->model), input->usable, &err) <
+		    0 ||
+	    proxying_new(input, daemon->config, &daemon->proxying, &err) < 0) {
 		fail(daemon, "Cannot start", err.text);
 		return;
 	}
 	for (enum family family = 0; family < FAMILY_COUNT; family++)
-		if (!daemon->usable[family])
+		if (!input->usable[family])
 			model_ignore_family(daemon->model, family);
 	if (daemon->input->init_only) {
 		log_info("Set up, ending before any rule is written");
@@ -232,7 +122,7 @@ static void begin(struct daemon *daemon)
 	}
 	if (daemon->api)
 		record_start(daemon);
-	start_proxiers(daemon);
+	proxying_start(daemon->proxying);
 }
 
 static bool has_pod_cidrs(const struct daemon *daemon)
@@ -276,41 +166,32 @@ static void on_node_timeout(evutil_socket_t fd, short what, void *arg)
 				       : "the Node did not appear in time");
 }
 
-static void request(struct daemon *daemon, unsigned int families)
-{
-	struct proxying *proxying = daemon->proxying;
-
-	for (enum family family = 0; proxying && family < FAMILY_COUNT; family++)
-		if (families & 1u << family && proxying->proxiers[family])
-			proxier_request(proxying->proxiers[family]);
-}
-
 static void on_set_service(void *arg, struct service *service)
 {
 	struct daemon *daemon = arg;
 
-	request(daemon, model_set_service(daemon->model, service));
+	proxying_request(daemon->proxying, model_set_service(daemon->model, service));
 }
 
 static void on_remove_service(void *arg, const char *key)
 {
 	struct daemon *daemon = arg;
 
-	request(daemon, model_remove_service(daemon->model, key));
+	proxying_request(daemon->proxying, model_remove_service(daemon->model, key));
 }
 
 static void on_set_slice(void *arg, struct slice *slice)
 {
 	struct daemon *daemon = arg;
 
-	request(daemon, model_set_slice(daemon->model, slice));
+	proxying_request(daemon->proxying, model_set_slice(daemon->model, slice));
 }
 
 static void on_remove_slice(void *arg, const char *key)
 {
 	struct daemon *daemon = arg;
 
-	request(daemon, model_remove_slice(daemon->model, key));
+	proxying_request(daemon->proxying, model_remove_slice(daemon->model, key));
 }
 
 static bool same_pod_cidrs(const struct node *a, const struct node *b)
@@ -333,7 +214,7 @@ static void compare_node(struct daemon *daemon, const struct node *node)
 	struct node_ips now;
 
 	if (daemon->config->detect_mode == DETECT_NODE_CIDR &&
-	    !same_pod_cidrs(daemon->proxying->node, node)) {
+	    !same_pod_cidrs(proxying_node(daemon->proxying), node)) {
 		fail(daemon, "The Node's podCIDRs changed, a new start is needed",
 		     "podCIDRs differ from those at the start");
 		return;
@@ -362,64 +243,37 @@ static void on_set_node(void *arg, struct node *node)
 		begin(daemon);
 		return;
 	}
-	for (enum family family = 0; zone_changed && daemon->proxying && family < FAMILY_COUNT;
-	     family++)
-		if (daemon->proxying->proxiers[family])
-			proxier_request_full(daemon->proxying->proxiers[family]);
+	if (zone_changed)
+		proxying_request_full(daemon->proxying);
 }
 
-/*
- * The configuration file says something else. What can be changed while running is; for anything
- * else the daemon ends, to be started again, as kube-proxy does for every change.
- */
-
-static void refuse_config(struct daemon *daemon, const char *reason)
+/* A new start waits for podCIDRs that are missing; where rules are already written nobody does. */
+static bool can_change_config(void *arg, const struct config *config)
 {
-	if (daemon->config_problem && streq(daemon->config_problem, reason))
-		return;
-	free(daemon->config_problem);
-	daemon->config_problem = xstrdup(reason);
-	log_error("The changed configuration file cannot be used, keeping the old configuration",
-		  KV("err", LOG_STR(reason)));
-}
+	const struct daemon *daemon = arg;
 
-static char *join(const struct problems *problems, const char *separator)
-{
-	cleanup_text struct text text = {0};
-
-	for (size_t i = 0; i < problems->n; i++)
-		text_printf(&text, "%s%s", i > 0 ? separator : "", problems->v[i]);
-	return text_dup(&text);
-}
-
-static void adopt_config(struct daemon *daemon, struct config *config)
-{
-	struct config *old = daemon->reloaded;
-
-	daemon->config = config;
-	daemon->reloaded = config;
-	if (old)
-		config_done(old);
-	free(old);
-	log_setup(config->log_format, config->verbosity);
+	return !daemon->proxying || config->detect_mode != DETECT_NODE_CIDR ||
+	       has_pod_cidrs(daemon);
 }
 
 /* The new rules' owner is made before the old one goes, which therefore stays if that fails. */
-static int apply_config(struct daemon *daemon, struct config *config, struct err *err)
+static int change_config(void *arg, const struct config *config, struct err *err)
 {
+	struct daemon *daemon = arg;
 	struct proxying *proxying = NULL;
 	int r;
 
 	if (daemon->proxying) {
-		r = open_proxying(daemon, config, &proxying, err);
+		r = proxying_new(&daemon->proxying_input, config, &proxying, err);
 		if (r < 0)
 			return r;
 		proxying_free(daemon->proxying);
 		daemon->proxying = proxying;
 	}
-	adopt_config(daemon, config);
+	daemon->config = config;
+	log_setup(config->log_format, config->verbosity);
 	if (daemon->proxying) {
-		start_proxiers(daemon);
+		proxying_start(daemon->proxying);
 	} else if (daemon->phase == PHASE_WAITING && config->detect_mode != DETECT_NODE_CIDR) {
 		event_del(daemon->node_timeout);
 		begin(daemon);
@@ -427,50 +281,9 @@ static int apply_config(struct daemon *daemon, struct config *config, struct err
 	return 0;
 }
 
-static void change_config(struct daemon *daemon, struct config *config, const char *fields,
-			  bool live)
+static void end_for_config(void *arg)
 {
-	struct err err;
-
-	if (daemon->proxying && config->detect_mode == DETECT_NODE_CIDR && !has_pod_cidrs(daemon))
-		live = false; /* the new start waits for them */
-	if (!live) {
-		log_error("The configuration file changed, a new start is needed",
-			  KV("fields", LOG_STR(fields)));
-		end(daemon, EXIT_FAILED);
-	} else if (apply_config(daemon, config, &err) < 0) {
-		refuse_config(daemon, err.text);
-	} else {
-		log_info("The configuration file changed, applying it",
-			 KV("fields", LOG_STR(fields)));
-	}
-}
-
-static void on_config_changed(void *arg)
-{
-	struct daemon *daemon = arg;
-	struct config *config = xcalloc(1, sizeof(*config));
-	cleanup_problems struct problems problems = {0};
-	cleanup_problems struct problems fields = {0};
-	cleanup_free char *list = NULL;
-	bool live;
-
-	if (options_config(daemon->input->options, config, &problems) < 0) {
-		list = join(&problems, "; ");
-		refuse_config(daemon, list);
-	} else {
-		live = config_compare(daemon->config, config, &fields);
-		if (fields.n == 0 && daemon->config_problem)
-			log_info("The configuration file can be used again, nothing in it changed");
-		free(take(daemon->config_problem));
-		list = join(&fields, ",");
-		if (fields.n > 0)
-			change_config(daemon, config, list, live);
-	}
-	if (daemon->reloaded != config) {
-		config_done(config);
-		free(config);
-	}
+	end(arg, EXIT_FAILED);
 }
 
 static void on_report(void *arg, enum log_severity severity, const char *text)
@@ -566,11 +379,17 @@ static int run_loop(struct daemon *daemon, struct err *err)
 		.synced = on_synced,
 		.arg = daemon,
 	};
+	static const struct reload_ops reload = {
+		.can_change = can_change_config,
+		.change = change_config,
+		.end = end_for_config,
+	};
+	const struct options *options = daemon->input->options;
 	int r = 0;
 
-	if (daemon->input->options->config && daemon->input->options->config[0])
-		r = config_watch_new(daemon->loop, daemon->input->options->config,
-				     on_config_changed, daemon, &daemon->watch, err);
+	if (options->config && options->config[0])
+		r = reload_new(daemon->loop, options, daemon->config, &reload, daemon,
+			       &daemon->reload, err);
 	if (r < 0)
 		return r;
 	r = start_source(daemon, &sink, err);
@@ -587,19 +406,15 @@ static int run_loop(struct daemon *daemon, struct err *err)
 static void daemon_done(struct daemon *daemon)
 {
 	events_free(daemon->events);
-	config_watch_free(daemon->watch);
 	manifests_free(daemon->manifests);
 	api_source_free(daemon->api);
 	proxying_free(daemon->proxying);
+	reload_free(daemon->reload);
 	for (size_t i = 0; i < ARRAY_SIZE(daemon->signals); i++)
 		event_free(daemon->signals[i]);
 	event_free(daemon->node_timeout);
 	model_free(daemon->model);
 	event_base_free(daemon->loop);
-	if (daemon->reloaded)
-		config_done(daemon->reloaded);
-	free(daemon->reloaded);
-	free(daemon->config_problem);
 }
 
 int daemon_run(const struct daemon_input *input)
@@ -612,6 +427,8 @@ int daemon_run(const struct daemon_input *input)
 	};
 	struct err err;
 
+	daemon.proxying_input.loop = daemon.loop;
+	daemon.proxying_input.model = daemon.model;
 	log_start(input);
 	listen_to_signals(&daemon);
 	daemon.node_timeout = evtimer_new(daemon.loop, on_node_timeout, &daemon);

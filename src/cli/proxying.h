@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What the rules of all families are made with: settings by one configuration and the Node as it is
+ * at that time, and a proxier for each family. A new configuration brings a new one; rules stay
+ * when one goes.
+ */
+
+#include "base/addr.h"
+#include "base/err.h"
+
+struct config;
+struct event_base;
+struct model;
+struct node;
+struct proxying;
+
+/* All is borrowed and must outlive what is made with it. */
+struct proxying_input {
+	struct event_base *loop;
+	struct model *model;
+	bool usable[FAMILY_COUNT];
+};
+
+/* Which families this host can proxy; an error when the primary one is not among them. */
+int proxying_find_families(const struct config *config, const struct node *node,
+			   bool usable[FAMILY_COUNT], struct err *err);
+
+/* Opens the backend for each usable family. Nothing is written before proxying_start(). */
+int proxying_new(const struct proxying_input *input, const struct config *config,
+		 struct proxying **ret, struct err *err);
+struct proxying *proxying_free(struct proxying *proxying); /* accepts NULL, returns NULL */
+
+/* The Node that the settings are made from; NULL: it was not known. */
+const struct node *proxying_node(const struct proxying *proxying);
+
+/* As the functions of proxier.h, for all families or for a set of bits; NULL: nothing to do. */
+void proxying_start(const struct proxying *proxying);
+void proxying_request(const struct proxying *proxying, unsigned int families);
+void proxying_request_full(const struct proxying *proxying);

@@ -35,7 +35,7 @@
 /*
  * `render` takes every setting of `run`, also those that change no rule, so that one command line
  * serves both. A default here is what the help shows; for a field it is in force through
- * kubeproxy_config.c.
+ * kubeproxy_fields.c.
  */
 /* clang-format off */
 const struct flag options_flags[] = {

@@ -6,8 +6,9 @@ name each time, and its two EndpointSlices. The chain of its endpoint in a famil
 Service and the slice, and since a watch keeps its order, all Services and slices that were written before. Only the
 Node comes on a watch of its own, so a difference is final only when it lasts.
 
-PORTOLAN_CLUSTER_SOURCE=manifests gives Portolan its objects through a folder that mirrors the API server, instead of the
-API server itself.
+Portolan takes kube-proxy's place as it would on a cluster: by that name, with the same arguments and the same
+configuration file. With source='manifests', which PORTOLAN_CLUSTER_SOURCE sets for all, it gets its objects through a
+folder that mirrors the API server, and its settings as flags.
 """
 import base64
 import hashlib
@@ -17,6 +18,7 @@ import shutil
 import signal
 import time
 
+import configuration
 import rules
 import stage as stages
 from api import Refusal, key_of
@@ -31,10 +33,8 @@ PERSISTENCE = 10
 MARKER = ('Service', 'default', 'marker')
 MARKER_PORT = 9
 
-#: What both are started with; a test adds its own.
+#: What Portolan is started with where it reads no configuration file; a test adds its own.
 FLAGS = (f'--hostname-override={stages.NODE}', '--iptables-min-sync-period=0s', '--v=2')
-#: The size of the connection table belongs to the whole machine.
-KUBE_PROXY_FLAGS = ('--conntrack-max-per-core=0', '--conntrack-min=0')
 
 
 def chain_name(prefix, text):
@@ -144,24 +144,38 @@ class Proxy:
 
 
 class Pair:
-    """Both, with the same flags. Use it with `with`."""
+    """Both, with the same settings, which are given as flags. Use it with `with`.
 
-    def __init__(self, stage, *flags, families=FAMILIES):
+    kubeconfig: a way of Portolan's own to the API server.
+    """
+
+    def __init__(self, stage, *flags, families=FAMILIES, source=SOURCE, kubeconfig=None):
         self.stage, self.families = stage, families
         self.api = stage.api
         if not hasattr(stage, 'markers'):
             stage.markers = Markers(self.api)
         self.markers = stage.markers
         self.mirror = None
-        kubeconfig = stage.kubeconfig()
-        flags = [*FLAGS, *flags]
-        kube_proxy = [stage.program('kube-proxy'), '--kubeconfig', kubeconfig, *KUBE_PROXY_FLAGS, *flags]
-        if SOURCE == 'manifests':
+        theirs = self._configured('config', stage.kubeconfig(), flags)
+        ours = self._configured('config-portolan', kubeconfig, flags) if kubeconfig else theirs
+        portolan = [self._drop_in(), *ours]
+        if source == 'manifests':
             self.mirror = Mirror(self.api, stage.path(f'manifests-{stage.nodes}'))
-            portolan = [program(), 'run', '--manifests', self.mirror.folder, *flags]
-        else:
-            portolan = [program(), 'run', '--kubeconfig', kubeconfig, *flags]
-        self.proxies = [Proxy(stage, 'kube-proxy', kube_proxy), Proxy(stage, 'portolan', portolan)]
+            portolan = [program(), 'run', '--manifests', self.mirror.folder, *FLAGS, *flags]
+        self.proxies = [Proxy(stage, 'kube-proxy', [stage.program('kube-proxy'), *theirs]),
+                        Proxy(stage, 'portolan', portolan)]
+
+    def _configured(self, name, kubeconfig, flags):
+        """The arguments for a configuration file."""
+        text = configuration.text(kubeconfig, flags)
+        return configuration.arguments(self.stage.write(f'{name}-{self.stage.nodes}.conf', text))
+
+    def _drop_in(self):
+        """Portolan by kube-proxy's name."""
+        path = self.stage.path('kube-proxy')
+        if not os.path.islink(path):
+            os.symlink(os.path.abspath(program()), path)
+        return path
 
     def __enter__(self):
         return self.start()
@@ -233,7 +247,8 @@ class Pair:
 
     def _report(self, differences):
         parts = [f'IPv{family}:\n{text}' for family, text in differences.items() if text]
-        return '\n\n'.join(['kube-proxy and Portolan differ', *parts, *(p.process.tail() for p in self.proxies)])
+        tails = [f'{proxy.name}: {proxy.process.tail()}' for proxy in self.proxies]
+        return '\n\n'.join(['kube-proxy and Portolan differ', *parts, *tails])
 
 
 def forget(api, keys):

@@ -31,7 +31,7 @@ def describe(api, text):
     return '\n'.join(parts)
 
 
-def run(stage, seed, services, steps, until=None, large=False, flags=(f'--cluster-cidr={CLUSTER_CIDR}',)):
+def run(stage, seed, services, steps, until=None, large=False, flags=(f'--cluster-cidr={CLUSTER_CIDR}',), **more):
     """How many steps were compared. until: a monotonic time at which to stop early."""
     print(f'seed {seed}: {services} services, {steps} steps')
     for name in NAMESPACES:
@@ -40,7 +40,7 @@ def run(stage, seed, services, steps, until=None, large=False, flags=(f'--cluste
     cluster.start()
     done = 0
     try:
-        with Pair(stage, *flags) as pair:
+        with Pair(stage, *flags, **more) as pair:
             pair.agree(large, patience=120)
             while done < steps and (until is None or time.monotonic() < until):
                 for name in cluster.step():

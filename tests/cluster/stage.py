@@ -15,6 +15,7 @@ import json
 import os
 import secrets
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -34,11 +35,12 @@ CLUSTER_CIDR = '10.244.0.0/16,fd00:10:244::/48'
 SERVICE_CIDR = '10.96.0.0/12,fd00:10:96::/108'
 API = '172.30.0.1'
 PORT = 6443
+MEDDLER_PORT = 8080
 TOKEN = secrets.token_hex(16)
 
 
 class Missing(Exception):
-    """There is no Go tool chain to build Kubernetes with."""
+    """A program that cannot be had here, such as a Go tool chain to build Kubernetes with."""
 
 
 def binaries():
@@ -49,6 +51,25 @@ def binaries():
     if done.returncode != 0:
         raise RuntimeError('tests/cluster/binaries failed')
     return done.stdout.strip()
+
+
+def old_etcd():
+    """Debian's etcd (3.4), which cannot do all that newer ones can. Unpacked beside the other programs, not installed."""
+    cache = os.path.join(os.path.dirname(binaries()), 'etcd-debian')
+    path = os.path.join(cache, 'usr/bin/etcd')
+    if os.path.exists(path):
+        return path
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)  # apt-get downloads as a user of its own
+        for command in (['apt-get', 'download', 'etcd-server'], ['apt-get', 'update', '-q'], ['apt-get', 'download', 'etcd-server']):
+            subprocess.run(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+            packages = [name for name in os.listdir(folder) if name.endswith('.deb')]
+            if packages:
+                break
+        else:
+            raise Missing('the package etcd-server cannot be fetched here')
+        subprocess.run(['dpkg', '-x', os.path.join(folder, packages[0]), cache], check=True)
+    return path
 
 
 def ec_private_key():
@@ -85,10 +106,12 @@ class Process:
 
 
 class Stage(Lab):
-    """The control plane. Nodes are added with node()."""
+    """The control plane. Nodes are added with node(). etcd: the program, if not the one that is built."""
 
-    def __init__(self):
+    def __init__(self, etcd=None):
         self.binaries = binaries()
+        self.etcd_program = etcd or self.program('etcd')
+        self.proxy_token = secrets.token_hex(16)
         self._start_holder()
         self.folder = tempfile.mkdtemp(prefix='portolan-cluster-')
         try:
@@ -110,6 +133,9 @@ class Stage(Lab):
         self.etcd = self._start_etcd()
         self.api_server = self.start_api_server()
         self._start_agent()
+        self.wait_ready()
+
+    def wait_ready(self):
         wait_for(self._ready, 60, what='the API server is ready')
 
     def _ready(self):
@@ -131,30 +157,54 @@ class Stage(Lab):
 
     def _start_etcd(self):
         return Process(
-            self.control_plane, self.program('etcd'), '--data-dir=/run/lab/etcd', '--unsafe-no-fsync', '--log-level=error',
+            self.control_plane, self.etcd_program, '--data-dir=/run/lab/etcd', '--unsafe-no-fsync', '--log-level=error',
             '--listen-client-urls=http://127.0.0.1:2379', '--advertise-client-urls=http://127.0.0.1:2379',
             '--listen-peer-urls=http://127.0.0.1:2380')
 
     def start_api_server(self, *more):
         """One that still takes the untidy addresses that were fine when old clusters were filled."""
         key = self.write('service-account.key', ec_private_key())
-        tokens = self.write('tokens.csv', f'{TOKEN},tester,1,system:masters\n')
+        users = f'{TOKEN},tester,1,system:masters\n{self.proxy_token},proxy,2,system:masters\n'
+        tokens = self.write('tokens.csv', users)
         return Process(
             self.control_plane, self.program('kube-apiserver'), '--etcd-servers=http://127.0.0.1:2379',
             f'--bind-address={API}', f'--advertise-address={API}', f'--secure-port={PORT}',
             f'--cert-dir={self.path("certificates")}', f'--service-account-key-file={key}',
             f'--service-account-signing-key-file={key}', '--service-account-issuer=https://kubernetes.default.svc',
             f'--service-cluster-ip-range={SERVICE_CIDR}', '--authorization-mode=AlwaysAllow', f'--token-auth-file={tokens}',
-            '--feature-gates=StrictIPCIDRValidation=false', *more)
+            '--feature-gates=StrictIPCIDRValidation=false', '--allow-privileged=true', *more)
 
-    def _start_agent(self):
+    def stop_api_server(self, number=signal.SIGKILL):
+        self.api_server.stop(number)
+
+    def resume_api_server(self):
+        self.api_server = self.start_api_server()
+        self.wait_ready()
+
+    def ask_etcd(self, path, **body):
+        """A request to etcd's own API, in JSON."""
+        code = ('import sys, urllib.request as r; '
+                'print(r.urlopen(r.Request(sys.argv[1], sys.stdin.buffer.read()), timeout=20).read().decode())')
+        url = f'http://127.0.0.1:2379/v3/{path}'
+        return json.loads(self.control_plane.run(sys.executable, '-c', code, url, stdin=json.dumps(body)))
+
+    def _spawn_arm(self, module):
+        """A child in the control plane that does what it is told over a channel."""
         ours, theirs = socket.socketpair()
-        server = {'host': API, 'port': PORT, 'token': TOKEN, 'ca': self.path('certificates/apiserver.crt')}
+        server = {'host': API, 'port': PORT, 'token': TOKEN, 'ca': self.path('certificates/apiserver.crt'),
+                  'meddler_port': MEDDLER_PORT}
         with theirs:
             self.control_plane.agent.call(
-                'spawn', [theirs.fileno()], argv=[sys.executable, '-B', '-m', 'api_agent', json.dumps(server)],
+                'spawn', [theirs.fileno()], argv=[sys.executable, '-B', '-m', module, json.dumps(server)],
                 env={'PYTHONPATH': os.pathsep.join([HERE, os.path.dirname(HERE)])})
-        self.api = Api(rpc.Channel(ours, 'API agent'))
+        return rpc.Channel(ours, module)
+
+    def _start_agent(self):
+        self.api = Api(self._spawn_arm('api_agent'))
+
+    def start_meddler(self):
+        """The channel to it, and a kubeconfig that leads through it."""
+        return self._spawn_arm('meddler'), self.kubeconfig('meddled', server=f'http://{API}:{MEDDLER_PORT}')
 
     def node(self, name):
         """A namespace that looks like the node, with a way to the API server."""
@@ -174,12 +224,14 @@ class Stage(Lab):
             'addr add 203.0.113.12/24 dev eth1', 'addr add 2001:db8:3::11/64 dev eth1 nodad', 'link set eth1 up')
         return namespace
 
-    def kubeconfig(self):
-        with open(self.path('certificates/apiserver.crt'), 'rb') as file:
-            authority = base64.b64encode(file.read()).decode()
-        return self.write('kubeconfig', json.dumps({
+    def kubeconfig(self, name='kubeconfig', server=f'https://{API}:{PORT}', **user):
+        """user: what it says about the user, instead of the tester's token."""
+        cluster = {'server': server}
+        if server.startswith('https:'):
+            with open(self.path('certificates/apiserver.crt'), 'rb') as file:
+                cluster['certificate-authority-data'] = base64.b64encode(file.read()).decode()
+        return self.write(name, json.dumps({
             'apiVersion': 'v1', 'kind': 'Config', 'current-context': 'stage',
-            'clusters': [{'name': 'stage', 'cluster': {'server': f'https://{API}:{PORT}',
-                                                       'certificate-authority-data': authority}}],
-            'users': [{'name': 'tester', 'user': {'token': TOKEN}}],
+            'clusters': [{'name': 'stage', 'cluster': cluster}],
+            'users': [{'name': 'tester', 'user': user or {'token': TOKEN}}],
             'contexts': [{'name': 'stage', 'context': {'cluster': 'stage', 'user': 'tester'}}]}))

@@ -56,7 +56,7 @@ def test_a_start_in_large_mode_writes_no_comments(stage, crowd):
     with Pair(stage, *FLAGS) as pair:
         assert comments(pair.agree()) == 0
         crowd.pods('more', *(away(n) for n in range(1010, 1021)))
-        assert comments(pair.agree()) == 0
+        assert comments(pair.agree(large=True)) == 0
         crowd.remove('Service', 'big-3', 'big-4')
         pair.agree(large=True)
 

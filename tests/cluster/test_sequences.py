@@ -12,3 +12,7 @@ SEED = int(os.environ.get('PORTOLAN_SEED', '1'))
 
 def test_a_cluster_that_changes(stage):
     assert sequences.run(stage, SEED, services=210, steps=100) == 100
+
+
+def test_a_cluster_that_changes_seen_through_a_folder(stage):
+    assert sequences.run(stage, SEED, services=30, steps=10, source='manifests') == 10

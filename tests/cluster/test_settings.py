@@ -97,7 +97,7 @@ def test_a_start_over_rules_of_the_other(stage, filled):
 
 def test_a_difference_is_seen(stage, filled, monkeypatch):
     monkeypatch.setattr(proxies, 'PERSISTENCE', 0)
-    pair = Pair(stage, CIDRS)
-    pair.proxies[1].argv.append('--masquerade-all')
+    pair, other = Pair(stage, CIDRS), Pair(stage, CIDRS, '--masquerade-all')
+    pair.proxies[1] = other.proxies[1]
     with pair, pytest.raises(AssertionError, match='kube-proxy and Portolan differ'):
         pair.agree()

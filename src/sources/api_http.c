@@ -367,13 +367,19 @@ static int set_url(struct api_call *call, const struct api_access *access, const
 	return r;
 }
 
+static bool is_https(const char *server)
+{
+	return strncasecmp(server, "https:", strlen("https:")) == 0;
+}
+
 static void set_connection(struct api_call *call, const struct api_access *access)
 {
 	CURL *easy = call->easy;
 
 	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
 	curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
-	curl_easy_setopt(easy, CURLOPT_PIPEWAIT, 1L); /* for a connection to share */
+	/* For a connection to share. Without TLS there is none, and who waits is not woken. */
+	curl_easy_setopt(easy, CURLOPT_PIPEWAIT, (long)is_https(access->server));
 	curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_TIMEOUT_MS);
 	curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);

@@ -9,7 +9,7 @@ JOBS   ?= $(shell nproc)
 MESON  := /usr/bin/python3 /usr/bin/meson
 C_FILES = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h')
 
-.PHONY: all demo demo-shell test bench install clean format lint fuzz sanitize soak
+.PHONY: all demo demo-shell test bench bench-memory install clean format lint fuzz sanitize soak
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) -j $(JOBS) portolan
@@ -36,6 +36,10 @@ test: deps-test $(BUILD)/build.ninja
 bench: deps-build
 	@scripts/bench build-bench
 
+# kube-proxy's peak memory and Portolan's, below an API server with 10,000 services.
+bench-memory: deps-test all
+	@PORTOLAN=$(abspath $(BUILD))/portolan /usr/bin/python3 -B bench/cluster_memory.py
+
 # PREFIX may differ from the one that the build folder was set up with.
 install: all
 	@$(MESON) configure $(BUILD) -Dprefix=$(PREFIX)
@@ -55,9 +59,12 @@ lint: deps-lint
 fuzz: deps-lint
 	@scripts/fuzz build-fuzz
 
-# Random clusters under kube-proxy and Portolan, compared after each change, for so many minutes.
+# An API server that is away for longer than watches last out, then random clusters under kube-proxy and Portolan,
+# compared after each change, for so many minutes.
 MINUTES ?= 30
 soak: deps-test all
+	@PORTOLAN=$(abspath $(BUILD))/portolan PORTOLAN_OUTAGE=90 /usr/bin/python3 -B -m pytest -q -p no:cacheprovider \
+		tests/cluster/test_api_faults.py -k away
 	@PORTOLAN=$(abspath $(BUILD))/portolan /usr/bin/python3 -B tests/cluster/soak.py --minutes $(MINUTES)
 
 # The whole suite with the sanitizers built in.

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An API server that is away, lies or forgets: working rules stay as they are, and afterwards Portolan agrees with kube-proxy.
+
+PORTOLAN_OUTAGE=N makes the long outage N seconds, instead of 10.
+"""
+import base64
+import os
+import re
+import signal
+import time
+
+import pytest
+
+import objects
+import rules
+from objects import away, here, port
+from proxies import FAMILIES, Pair
+from stage import API, CLUSTER_CIDR, PORT, Missing, Stage, old_etcd
+from world import World
+
+OUTAGE = float(os.environ.get('PORTOLAN_OUTAGE', '10'))
+FLAGS = (f'--cluster-cidr={CLUSTER_CIDR}',)
+#: Both may have waited longer and longer before they try again.
+PATIENCE = 75 + OUTAGE
+
+
+class Plain:
+    def __init__(self, api):
+        self.api = api
+
+
+def filled(stage):
+    world = World(Plain(stage.api), 'faults')
+    for number in range(40):
+        world.service(f's{number}', port('http'), type='NodePort' if number % 3 else 'ClusterIP')
+        world.pods(f's{number}', here(number * 2), away(number * 2 + 1), ports=[port('http', number=8080)])
+    return world
+
+
+@pytest.fixture(scope='module')
+def world(stage):
+    return filled(stage)
+
+
+@pytest.fixture(scope='module')
+def meddler(stage):
+    """Its channel, and the kubeconfig."""
+    return stage.start_meddler()
+
+
+@pytest.fixture(autouse=True)
+def alive(stage):
+    """A test that failed half-way leaves the next one a server."""
+    yield
+    if not stage.api_server.running():
+        stage.resume_api_server()
+
+
+def saved(pair):
+    """What Portolan has in force, in both families."""
+    return [rules.lines(pair.proxies[1].begin_save(family)()) for family in FAMILIES]
+
+
+def portolan(pair):
+    return pair.proxies[1].process
+
+
+def changed(world, number=0):
+    """Something is new, so that agreeing takes news."""
+    world.service(f's{number}', port('http'), type='NodePort', externalIPs=objects.addresses('external', [time.time_ns() % 200]))
+
+
+def test_server_away_for_a_while(stage, world):
+    with Pair(stage, *FLAGS) as pair:
+        pair.agree()
+        before, line = saved(pair), len(portolan(pair).log.lines)
+        stage.stop_api_server()
+        time.sleep(OUTAGE)  # the length of the outage is what is tested
+        assert saved(pair) == before
+        said = [text for text in portolan(pair).log.lines[line:] if re.match('[WE]', text)]
+        assert 1 <= len(said) <= 6, 'once for each kind of failure, not for each try:\n' + '\n'.join(said)
+        stage.resume_api_server()
+        changed(world)
+        pair.agree(patience=PATIENCE)
+
+
+def test_versions_compacted_and_objects_gone_while_away(stage, world):
+    """Resuming is refused (410), and the new list lacks what nobody announced as deleted."""
+    with Pair(stage, *FLAGS) as pair:
+        pair.agree()
+        stage.stop_api_server()
+        for key in ('services/specs/faults/s5', 'endpointslices/faults/s6-4'):
+            gone = stage.ask_etcd('kv/deleterange', key=base64.b64encode(f'/registry/{key}'.encode()).decode())
+            assert gone['deleted'] == '1', key
+        revision = gone['header']['revision']
+        stage.ask_etcd('kv/compaction', revision=revision, physical=True)
+        before = saved(pair)
+        stage.resume_api_server()
+        assert 'faults/s5' in str(before)
+        world.known -= {('Service', 'faults', 's5'), ('EndpointSlice', 'faults', 's6-4')}
+        assert 'faults/s5:' not in pair.agree(patience=PATIENCE)
+
+
+def test_server_killed_in_the_middle_of_the_first_list(stage, world, meddler):
+    channel, kubeconfig = meddler
+    channel.call('set', rules=[{'match': '/services?', 'stall_after': 5000}])
+    with Pair(stage, *FLAGS, kubeconfig=kubeconfig) as pair:
+        assert channel.call('wait', what='stalled', count=1, timeout=20)
+        stage.stop_api_server()
+        assert 'faults/' not in str(saved(pair)), 'half of a list is no list'
+        channel.call('set', rules=[])
+        stage.resume_api_server()
+        pair.agree(patience=PATIENCE)
+
+
+def test_new_list_cut_in_the_middle_changes_nothing(stage, world, meddler):
+    """After a 410 in a watch, everything is listed anew; that list never ends, then it is cut."""
+    channel, kubeconfig = meddler
+    channel.call('set', rules=[])
+    with Pair(stage, *FLAGS, kubeconfig=kubeconfig) as pair:
+        pair.agree()
+        before = saved(pair)
+        lists = [{'match': part, 'stall_after': 3000} for part in ('sendInitialEvents=true', 'limit=')]
+        channel.call('set', rules=[*lists, {'match': 'resourceVersion=', 'status': 410}])
+        assert channel.call('wait', what='stalled', count=2, timeout=30)
+        assert saved(pair) == before
+        channel.call('set', rules=[{'match': 'watch=', 'status': 503}, {'match': 'limit=', 'status': 503}])
+        assert channel.call('wait', what='meddled', count=2, timeout=30)
+        assert saved(pair) == before
+        channel.call('set', rules=[])
+        changed(world, 1)
+        pair.agree(patience=PATIENCE)
+
+
+def body(data):
+    return base64.b64encode(data).decode()
+
+
+PROTOBUF = {'Content-Type': 'application/vnd.kubernetes.protobuf;stream=watch'}
+#: The last is one that cannot do harm: it gives the one before it the time to do some.
+NONSENSE = {
+    'server error': [{'status': 500}],
+    'too many requests': [{'status': 429, 'headers': {'Retry-After': '1'}}],
+    'forbidden': [{'status': 403, 'body': body(b'{"kind":"Status","message":"no"}')}],
+    'not found': [{'status': 404}],
+    'a web page': [{'status': 200, 'headers': {'Content-Type': 'text/html'}, 'body': body(b'<html>Log in</html>')}],
+    'nothing': [{'status': 200, 'headers': PROTOBUF}],
+    'noise': [{'status': 200, 'headers': PROTOBUF, 'body': body(bytes(range(256)) * 50)}],
+    'a frame without end': [{'status': 200, 'headers': PROTOBUF, 'body': body(b'\xff' * 4000)}],
+    'a frame that says too little': [{'status': 200, 'headers': PROTOBUF, 'body': body(b'\0\0\0\x08k8s\0\x0a\x02\x0a\0')}],
+    'not available': [{'status': 503, 'body': body(b'upstream connect error')}],
+}
+
+
+def test_nonsense_instead_of_answers(stage, world, meddler):
+    channel, kubeconfig = meddler
+    channel.call('set', rules=[])
+    with Pair(stage, *FLAGS, kubeconfig=kubeconfig) as pair:
+        pair.agree()
+        before = saved(pair)
+        for name, answers in NONSENSE.items():
+            channel.call('set', rules=answers)
+            assert channel.call('wait', what='meddled', count=1, timeout=40), name
+            assert saved(pair) == before, name
+        channel.call('set', rules=[])
+        changed(world, 2)
+        pair.agree(patience=PATIENCE)
+
+
+def test_token_rotated(stage, world):
+    """The old one is refused until the file has the new one."""
+    file = stage.write('token', stage.proxy_token)
+    kubeconfig = stage.kubeconfig('rotating', tokenFile=file)
+    with Pair(stage, *FLAGS, kubeconfig=kubeconfig) as pair:
+        pair.agree()
+        before = saved(pair)
+        stage.stop_api_server()
+        stage.proxy_token = 'rotated' + stage.proxy_token
+        line = len(portolan(pair).log.lines)
+        stage.resume_api_server()
+        portolan(pair).log.wait_line('401|nauthorized', line, timeout=40)
+        assert saved(pair) == before
+        os.rename(stage.write('token.new', stage.proxy_token), file)
+        changed(world, 3)
+        pair.agree(patience=PATIENCE)
+
+
+def test_connections_that_lead_nowhere(stage, world):
+    """Packets of the connections that there are get lost, both ways: nobody is told, so it must be found out."""
+    with Pair(stage, *FLAGS) as pair:
+        pair.agree()
+        before = saved(pair)
+        ports = re.findall(rf'172\.30\.0\.\d+:(\d+) +{re.escape(API)}:{PORT}', pair.proxies[1].namespace.run('ss', '-Htn'))
+        assert ports
+        for number in ports:
+            for chain, side in (('INPUT', '--sport'), ('OUTPUT', '--dport')):
+                stage.control_plane.run('iptables', '-w', '-A', chain, '-p', 'tcp', side, number, '-j', 'DROP')
+        assert saved(pair) == before
+        changed(world, 4)
+        pair.agree(patience=90)
+        stage.control_plane.run('iptables', '-F')
+
+
+def test_reader_that_stops_reading(stage, world):
+    with Pair(stage, *FLAGS) as pair:
+        pair.agree()
+        process = portolan(pair)
+        process.namespace.agent.call('kill', pid=process.pid, number=signal.SIGSTOP)
+        for round_ in range(2):
+            for number in range(10, 40):
+                annotations = {'text': f'{round_}' * 100_000}
+                stage.api.patch(('Service', 'faults', f's{number}'), {'metadata': {'annotations': annotations}})
+        changed(world, 5)
+        process.namespace.agent.call('kill', pid=process.pid, number=signal.SIGCONT)
+        pair.agree(patience=PATIENCE)
+
+
+def test_old_etcd_without_streamed_lists():
+    """A list in pages instead, in the end the same."""
+    try:
+        stage = Stage(etcd=old_etcd())
+    except Missing as reason:
+        if os.environ.get('CI') == 'true':
+            raise
+        pytest.skip(str(reason))
+    with stage:
+        stage.api.create(objects.node())
+        world = filled(stage)
+        with Pair(stage, *FLAGS) as pair:
+            assert 'faults/s7:http' in pair.agree()
+            changed(world, 6)
+            world.remove('Service', 's8')
+            pair.agree()

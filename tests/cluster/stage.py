@@ -61,7 +61,8 @@ def old_etcd():
         return path
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)  # apt-get downloads as a user of its own
-        for command in (['apt-get', 'download', 'etcd-server'], ['apt-get', 'update', '-q'], ['apt-get', 'download', 'etcd-server']):
+        download = ['apt-get', 'download', 'etcd-server']
+        for command in (download, ['apt-get', 'update', '-q'], download):
             subprocess.run(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
             packages = [name for name in os.listdir(folder) if name.endswith('.deb')]
             if packages:

@@ -15,7 +15,7 @@
 
 struct api_request {
 	struct api_client *client;
-	struct api_request *next, **at;
+	struct api_request *next;
 	char *target, *accept, *body, *content_type;
 	size_t n_body;
 	int64_t timeout_ms;
@@ -59,11 +59,17 @@ static char *copy(const char *text)
 
 /* -- one request -- */
 
+static void unlink_request(struct api_client *client, const struct api_request *request)
+{
+	struct api_request **at = &client->requests; /* a handful */
+
+	while (*at != request)
+		at = &(*at)->next;
+	*at = request->next;
+}
+
 static void request_free(struct api_request *request)
 {
-	*request->at = request->next;
-	if (request->next)
-		request->next->at = request->at;
 	free(request->target);
 	free(request->accept);
 	free(request->body);
@@ -72,11 +78,13 @@ static void request_free(struct api_request *request)
 	free(request);
 }
 
-static void end_request(struct api_request *request, enum api_failure failure, const char *text)
+static void end_request(struct api_client *client, struct api_request *request,
+			enum api_failure failure, const char *text)
 {
 	struct api_http_handler handler = request->handler;
 	void *owned = take(request->owned);
 
+	unlink_request(client, request);
 	request_free(request);
 	handler.done(handler.arg, failure, text);
 	free(owned);
@@ -103,7 +111,7 @@ static void on_done(void *arg, enum api_failure failure, const char *text)
 	struct api_request *request = arg;
 
 	request->call = NULL;
-	end_request(request, failure, text);
+	end_request(request->client, request, failure, text);
 }
 
 static int send_request(struct api_request *request, const struct api_access *access,
@@ -145,7 +153,7 @@ static void fail_waiting(struct api_client *client, const char *text)
 	while (last && (request = first_waiting(client))) {
 		bool end = request == last;
 
-		end_request(request, API_FAILURE_CREDENTIALS, text);
+		end_request(client, request, API_FAILURE_CREDENTIALS, text);
 		if (end)
 			break;
 	}
@@ -158,7 +166,7 @@ static void send_waiting(struct api_client *client, const struct api_access *acc
 
 	while ((request = first_waiting(client))) {
 		if (send_request(request, access, &err) < 0) {
-			end_request(request, API_FAILURE_CREDENTIALS, err.text);
+			end_request(client, request, API_FAILURE_CREDENTIALS, err.text);
 			break;
 		}
 	}
@@ -197,6 +205,7 @@ struct api_request *api_client_start(struct api_client *client,
 				     const struct api_http_handler *handler)
 {
 	struct api_request *request = xcalloc(1, sizeof(*request));
+	struct api_request **end = &client->requests;
 
 	request->client = client;
 	request->target = xstrdup(wanted->target);
@@ -209,10 +218,9 @@ struct api_request *api_client_start(struct api_client *client,
 		memcpy(request->body, wanted->body, wanted->n_body);
 		request->n_body = wanted->n_body;
 	}
-	request->at = &client->requests;
-	while (*request->at)
-		request->at = &(*request->at)->next;
-	*request->at = request;
+	while (*end)
+		end = &(*end)->next;
+	*end = request;
 	arm(client->kick, 0);
 	return request;
 }
@@ -221,6 +229,7 @@ void api_client_cancel(struct api_request *request)
 {
 	if (!request)
 		return;
+	unlink_request(request->client, request);
 	api_http_cancel(request->call);
 	request_free(request);
 }
@@ -281,7 +290,7 @@ static void on_dead(evutil_socket_t fd attr_unused, short what attr_unused, void
 		return; /* it came back in the last moment */
 	while ((request = first_sent(client))) {
 		api_http_cancel(take(request->call));
-		end_request(request, API_FAILURE_CONNECT, "the connection is dead");
+		end_request(client, request, API_FAILURE_CONNECT, "the connection is dead");
 	}
 	if (api_http_forget_connections(client->http, &err) < 0)
 		fail_waiting(client, err.text);
@@ -367,10 +376,15 @@ int api_client_new(struct event_base *loop, const struct credentials_config *con
 
 struct api_client *api_client_free(struct api_client *client)
 {
+	struct api_request *request;
+
 	if (!client)
 		return NULL;
-	while (client->requests)
-		api_client_cancel(client->requests);
+	while ((request = client->requests)) {
+		client->requests = request->next;
+		api_http_cancel(request->call);
+		request_free(request);
+	}
 	api_http_free(client->http);
 	credentials_free(client->credentials);
 	event_free(client->kick);

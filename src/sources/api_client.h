@@ -25,10 +25,10 @@ struct api_client *api_client_free(struct api_client *client);
 
 /*
  * May be called from anywhere, and calls nothing back by itself: the handler is called from the
- * loop, and for the last time with done(). Request and handler are copied.
+ * loop, and for the last time with done(). What is wanted and the handler are copied.
  */
 struct api_request *api_client_start(struct api_client *client,
-				     const struct api_http_request *request,
+				     const struct api_http_request *wanted,
 				     const struct api_http_handler *handler);
 void api_client_cancel(struct api_request *request); /* accepts NULL; no more is called */
 

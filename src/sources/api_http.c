@@ -37,7 +37,7 @@ struct api_http {
 
 struct api_call {
 	struct api_http *http;
-	struct api_call *next, **at;
+	struct api_call *next;
 	CURL *easy;
 	struct curl_slist *headers, *connect_to;
 	char *body;
@@ -48,9 +48,11 @@ struct api_call {
 
 static void call_free(struct api_call *call)
 {
-	*call->at = call->next;
-	if (call->next)
-		call->next->at = call->at;
+	struct api_call **at = &call->http->calls; /* a handful */
+
+	while (*at != call)
+		at = &(*at)->next;
+	*at = call->next;
 	if (call->easy) {
 		curl_multi_remove_handle(call->http->multi, call->easy);
 		curl_easy_cleanup(call->easy);
@@ -436,9 +438,6 @@ int api_http_start(struct api_http *http, const struct api_access *access,
 	call->http = http;
 	call->handler = *handler;
 	call->next = http->calls;
-	call->at = &http->calls;
-	if (call->next)
-		call->next->at = &call->next;
 	http->calls = call;
 	easy = call->easy = curl_easy_init();
 	r = easy ? set_url(call, access, request->target, err)

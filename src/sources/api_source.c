@@ -103,7 +103,7 @@ static int set_service(void *arg, struct api_bytes object, void (*note)(void *, 
 	struct arena *arena cleanup_arena = arena_new(4096);
 	struct api_source *source = arg;
 	ProtobufCMessage *message;
-	struct service *service;
+	struct service *service = NULL;
 	enum convert_skip skip;
 	int r = unpack(&k8s__service__descriptor, object, arena, &message, err);
 
@@ -121,7 +121,7 @@ static int set_slice(void *arg, struct api_bytes object,
 	struct arena *arena cleanup_arena = arena_new(8192);
 	struct api_source *source = arg;
 	ProtobufCMessage *message;
-	struct slice *slice;
+	struct slice *slice = NULL;
 	enum convert_skip skip;
 	int r = unpack(&k8s__endpoint_slice__descriptor, object, arena, &message, err);
 
@@ -142,8 +142,9 @@ static int set_node(void *arg, struct api_bytes object, void (*note)(void *, con
 	struct node *node;
 	int r = unpack(&k8s__node__descriptor, object, arena, &message, err);
 
-	if (r == 0)
-		r = convert_node((K8s__Node *)message, &notes, &node, err);
+	if (r < 0)
+		return r;
+	r = convert_node((K8s__Node *)message, &notes, &node, err);
 	if (r < 0)
 		return r;
 	if (!streq(node->name, source->node_name)) {

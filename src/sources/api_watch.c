@@ -204,12 +204,10 @@ static void judge(struct api_watch *watch, int code, const struct api_status *st
 	else
 		snprintf(text, sizeof(text), "HTTP status %d", code);
 	watch->retry_after_s = MAX(watch->retry_after_s, status->retry_after_s);
-	if (code == 410)
-		gone(watch, text);
+	if (code == 410 || (watch->state == STATE_PAGE && watch->token && is_refusal(code)))
+		gone(watch, text); /* or the server does not like its own token */
 	else if (watch->state == STATE_INITIAL && (is_refusal(code) || code == 500))
 		list_in_pages(watch); /* 500: the server could, but its etcd (3.4) cannot */
-	else if (watch->state == STATE_PAGE && watch->token && is_refusal(code))
-		gone(watch, text); /* it does not like its own token */
 	else {
 		/* our version is from the server's future: it lost something */
 		if (strstr(message, "oo large resource version"))

@@ -244,8 +244,9 @@ static int read_kubeconfig(const struct credentials *credentials, struct set *se
 	const char *server;
 	int r = read_file(set, credentials->kubeconfig, "", KUBECONFIG_MAX, &text, err);
 
-	if (r == 0)
-		r = kubeconfig_parse(credentials->kubeconfig, text.data, text.n, &set->config, err);
+	if (r < 0)
+		return r;
+	r = kubeconfig_parse(credentials->kubeconfig, text.data, text.n, &set->config, err);
 	api_blob_set(&text, NULL, 0);
 	if (r < 0)
 		return r;

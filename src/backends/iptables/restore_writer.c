@@ -16,13 +16,7 @@ static char *put_comment(char *at, const struct match *match)
 {
 	bool quoted = strchr(match->text, ' ');
 
-	at = PUT(at, " -m comment --comment ");
-	if (quoted)
-		*at++ = '"';
-	at = put_string(at, match->text);
-	if (quoted)
-		*at++ = '"';
-	return at;
+	return put_comment_match(at, match->text, quoted);
 }
 
 static char *put_protocol(char *at, const struct match *match)

@@ -11,6 +11,17 @@ char *put_string(char *at, const char *s)
 	return put_bytes(at, s, strnlen(s, RULE_COMMENT_MAX));
 }
 
+char *put_comment_match(char *at, const char *text, bool quoted)
+{
+	at = PUT(at, " -m comment --comment ");
+	if (quoted)
+		*at++ = '"';
+	at = put_string(at, text);
+	if (quoted)
+		*at++ = '"';
+	return at;
+}
+
 char *put_number(char *at, uint32_t n)
 {
 	char digits[10];

@@ -22,6 +22,7 @@ static inline char *put_bytes(char *at, const char *s, size_t n)
 
 /* Cuts at RULE_COMMENT_MAX bytes; no text in a rule may be longer. */
 char *put_string(char *at, const char *s);
+char *put_comment_match(char *at, const char *text, bool quoted); /* " -m comment --comment ..." */
 char *put_number(char *at, uint32_t n);
 char *put_ctstates(char *at, unsigned int states); /* "RELATED,ESTABLISHED" */
 

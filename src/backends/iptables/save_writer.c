@@ -101,13 +101,7 @@ static char *put_comment(char *at, const struct match *match, enum family family
 		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
 	bool quoted = match->text[strspn(match->text, plain)];
 
-	at = PUT(at, " -m comment --comment ");
-	if (quoted)
-		*at++ = '"';
-	at = put_string(at, match->text);
-	if (quoted)
-		*at++ = '"';
-	return at;
+	return put_comment_match(at, match->text, quoted);
 }
 
 static char *put_invert(char *at, const struct match *match)

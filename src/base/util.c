@@ -36,6 +36,11 @@ char *xstrdup(const char *s)
 	return need(strdup(s));
 }
 
+char *xstrdup_or_null(const char *s)
+{
+	return s ? xstrdup(s) : NULL;
+}
+
 char *xasprintf(const char *fmt, ...)
 {
 	va_list ap;

@@ -38,6 +38,7 @@ void *xmalloc(size_t size) __attribute__((malloc, returns_nonnull));
 void *xcalloc(size_t count, size_t size) __attribute__((malloc, returns_nonnull));
 void *xrealloc(void *p, size_t size) __attribute__((returns_nonnull));
 char *xstrdup(const char *s) __attribute__((malloc, returns_nonnull));
+char *xstrdup_or_null(const char *s) __attribute__((malloc)); /* NULL stays NULL */
 char *xasprintf(const char *fmt, ...) attr_printf(1, 2) __attribute__((malloc, returns_nonnull));
 
 /*

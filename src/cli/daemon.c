@@ -11,12 +11,12 @@
 #include <unistd.h>
 
 #include "backends/backend.h"
+#include "base/clock.h"
 #include "cli/command.h"
 #include "cli/duration.h"
 #include "cli/plugin.h"
 #include "cli/proxying.h"
 #include "cli/reload.h"
-#include "kernel/clock.h"
 #include "sources/api_source.h"
 #include "sources/events.h"
 #include "sources/manifests.h"

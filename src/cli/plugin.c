@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "kernel/clock.h"
+#include "base/clock.h"
 #include "kernel/process.h"
 
 #define PLUGIN_TIMEOUT_S  60

@@ -13,9 +13,9 @@
 #include <event2/event.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/runner.h"
-#include "kernel/clock.h"
 
 /* Without any change the rules are looked at once an hour. */
 #define MAX_INTERVAL_NS (3600 * CLOCK_NS_PER_SECOND)

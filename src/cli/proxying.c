@@ -5,10 +5,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "cli/config.h"
 #include "cli/problems.h"
 #include "cli/proxier.h"
-#include "kernel/clock.h"
 
 #define ALL_FAMILIES ((1u << FAMILY_COUNT) - 1)
 

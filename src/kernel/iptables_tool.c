@@ -8,8 +8,8 @@
 #include <sys/time.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/log.h"
-#include "kernel/clock.h"
 #include "kernel/iptables_save.h"
 #include "kernel/process.h"
 #include "kernel/restore_error.h"

@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "kernel/clock.h"
+#include "base/clock.h"
 
 /*
  * A process is four descriptors on the loop: the pidfd, and a pipe for each standard stream. The

@@ -5,7 +5,8 @@
 #include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
+
+#include "base/clock.h"
 
 #define QUIET_MS        60000 /* bookmarks come about once a minute */
 #define PING_TIMEOUT_MS 15000
@@ -39,10 +40,7 @@ struct api_client {
 
 static int64_t now_ms(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+	return clock_now_ns() / CLOCK_NS_PER_MS;
 }
 
 static void arm(struct event *event, int64_t ms)
@@ -50,11 +48,6 @@ static void arm(struct event *event, int64_t ms)
 	struct timeval delay = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
 
 	event_add(event, &delay);
-}
-
-static char *copy(const char *text)
-{
-	return text ? xstrdup(text) : NULL;
 }
 
 /* -- one request -- */
@@ -209,8 +202,8 @@ struct api_request *api_client_start(struct api_client *client,
 
 	request->client = client;
 	request->target = xstrdup(wanted->target);
-	request->accept = copy(wanted->accept);
-	request->content_type = copy(wanted->content_type);
+	request->accept = xstrdup_or_null(wanted->accept);
+	request->content_type = xstrdup_or_null(wanted->content_type);
 	request->timeout_ms = wanted->timeout_ms;
 	request->handler = *handler;
 	if (wanted->body) {

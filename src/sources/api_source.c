@@ -5,8 +5,8 @@
 #include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "sources/api_query.h"
 #include "sources/api_watch.h"
 #include "sources/convert.h"
@@ -333,10 +333,7 @@ static void on_timer(evutil_socket_t fd attr_unused, short what attr_unused, voi
 
 static int64_t now_ms(void *arg attr_unused)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+	return clock_now_ns() / CLOCK_NS_PER_MS;
 }
 
 static uint32_t chance(void *arg)

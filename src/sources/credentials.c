@@ -206,19 +206,14 @@ static int set_server(struct set *set, const char *server, struct err *err)
 	return 0;
 }
 
-static char *copy(const char *text)
-{
-	return text ? xstrdup(text) : NULL;
-}
-
 static int read_access(struct set *set, const char *server, struct err *err)
 {
 	const struct kubeconfig *config = set->config;
 	struct api_access *access = &set->access;
 	int r;
 
-	access->tls_server_name = copy(config->tls_server_name);
-	access->proxy_url = copy(config->proxy_url);
+	access->tls_server_name = xstrdup_or_null(config->tls_server_name);
+	access->proxy_url = xstrdup_or_null(config->proxy_url);
 	access->insecure = config->insecure;
 	r = read_secret(set, &config->ca, "certificate-authority: ", "-----BEGIN CERTIFICATE",
 			&access->ca, err);
@@ -313,14 +308,14 @@ static void join(struct credentials *credentials)
 	bool own = plugin->certificate.data != NULL;
 
 	api_access_done(access);
-	access->server = copy(base->server);
-	access->tls_server_name = copy(base->tls_server_name);
-	access->proxy_url = copy(base->proxy_url);
+	access->server = xstrdup_or_null(base->server);
+	access->tls_server_name = xstrdup_or_null(base->tls_server_name);
+	access->proxy_url = xstrdup_or_null(base->proxy_url);
 	access->insecure = base->insecure;
 	copy_blob(&access->ca, &base->ca);
 	copy_blob(&access->certificate, own ? &plugin->certificate : &base->certificate);
 	copy_blob(&access->key, own ? &plugin->key : &base->key);
-	access->authorization = copy(base->authorization);
+	access->authorization = xstrdup_or_null(base->authorization);
 	if (!access->authorization && plugin->token)
 		access->authorization = xasprintf("Bearer %s", plugin->token);
 }

@@ -25,8 +25,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/time.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "sources/dir_watch.h"
 #include "sources/manifest_set.h"
 
@@ -76,10 +76,7 @@ static void say(const struct manifests *manifests, enum log_severity severity, c
 
 static int64_t now_ms(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+	return clock_now_ns() / CLOCK_NS_PER_MS;
 }
 
 static bool is_manifest(const char *name)

@@ -2,9 +2,9 @@
 #include "backends/backend.h"
 #include "backends/iptables/restore_writer.h"
 #include "backends/iptables/ruleset.h"
+#include "base/clock.h"
 #include "build.h"
 #include "fake_tools.h"
-#include "kernel/clock.h"
 #include "kernel/nfacct.h"
 #include "kernel/sysctl.h"
 

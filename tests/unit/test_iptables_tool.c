@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <sys/file.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "fake_tools.h"
-#include "kernel/clock.h"
 #include "kernel/iptables_save.h"
 #include "kernel/iptables_tool.h"
 #include "kernel/process.h"

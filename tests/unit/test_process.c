@@ -2,8 +2,8 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include "base/clock.h"
 #include "fake_tools.h"
-#include "kernel/clock.h"
 #include "kernel/process.h"
 
 struct seen {

@@ -8,8 +8,8 @@
 
 #include "backends/iptables/chains.h"
 #include "backends/iptables/rule.h"
+#include "base/clock.h"
 #include "base/log.h"
-#include "kernel/clock.h"
 
 /* In this order; the first one is the one that is watched. */
 static const enum table tables[] = {TABLE_MANGLE, TABLE_NAT, TABLE_FILTER};

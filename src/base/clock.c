@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kernel/clock.h"
+#include "base/clock.h"
 
 #include <sys/time.h>
 #include <time.h>

@@ -44,6 +44,9 @@ bool config_compare(const struct config *a, const struct config *b, struct probl
 
 	message_compare(&a->effective->message->base, &b->effective->message->base, add_name,
 			fields);
+	if (a->min_sync_explicit != b->min_sync_explicit &&
+	    a->min_sync_period_ns == b->min_sync_period_ns)
+		add_name(fields, "iptables.minSyncPeriod");
 	for (size_t i = 0; i < fields->n; i++)
 		live = live && is_live(fields->v[i]);
 	return live;
@@ -138,6 +141,10 @@ int config_settings(const struct config *config, const struct node *node, enum f
 		.detector = detector,
 		.sync_period_ns = config->sync_period_ns,
 		.min_sync_period_ns = config->min_sync_period_ns,
+		.min_sync_explicit = config->min_sync_explicit,
+		.iptables_variant = config->iptables_variant,
+		.iptables_writer = config->iptables_writer,
+		.service_index = config->service_index,
 	};
 	cidrs = node_port_cidrs(config, &ips, &n_cidrs);
 	node_ports_init(&ret->node_ports, family, cidrs, n_cidrs);

@@ -35,6 +35,11 @@ struct config {
 	bool allow_external_ips;
 	int64_t sync_period_ns;
 	int64_t min_sync_period_ns;
+	bool min_sync_explicit; /* a flag or the file says it */
+
+	enum iptables_variant iptables_variant;
+	enum iptables_writer iptables_writer;
+	bool service_index;
 
 	bool node_ports_primary; /* --nodeport-addresses=primary */
 	struct prefix *node_port_cidrs;
@@ -52,7 +57,8 @@ struct config {
 void config_done(struct config *config);
 
 /*
- * Adds the names of the fields in which two configurations differ. True when all of them can be
+ * Adds the names of the fields in which two configurations differ; the least time between syncs
+ * differs also when it was said once and left open once. True when all of them can be
  * changed while a daemon runs: the log level, sync periods, node port addresses and how local
  * traffic is told from other.
  */

@@ -168,6 +168,23 @@ static const char *given_mode(const struct flag_settings *flags)
 	return mode;
 }
 
+static bool flags_name(const struct flag_settings *flags, const char *path)
+{
+	for (size_t i = 0; i < flags->n; i++)
+		if (streq(flags->v[i].flag->path, path))
+			return true;
+	return false;
+}
+
+/* To kube-proxy zero in a file is as good as nothing: either way its default is in force. */
+static bool file_names_min_sync(const Kubeproxy__Configuration *message)
+{
+	bool nftables = message->mode && streq(message->mode, "nftables");
+
+	return kubeproxy_duration(nftables ? message->nftables->minsyncperiod
+					   : message->iptables->minsyncperiod) != 0;
+}
+
 static void apply_ports(const struct kubeproxy_config *config, const struct kubeproxy_flags *flags)
 {
 	Kubeproxy__Configuration *message = config->message;
@@ -208,6 +225,7 @@ int kubeproxy_config_from_flags(const struct kubeproxy_flags *flags, struct kube
 			kubeproxy_fields_set(config, path_in_mode(setting->flag->path, mode),
 					     setting->text);
 	}
+	config->min_sync_explicit = flags_name(flags->fields, "iptables.minSyncPeriod");
 	apply_ports(config, flags);
 	settle_mode(config);
 	r = apply_hostname(config, flags->hostname_override, err);
@@ -228,6 +246,7 @@ int kubeproxy_config_from_text(const char *file, const char *text, size_t n,
 	r = kubeproxy_file_parse(config, text, n, warnings, err);
 	if (r < 0)
 		return r;
+	config->min_sync_explicit = file_names_min_sync(config->message);
 	set_type(config);
 	kubeproxy_fields_set_defaults(config);
 	kubeproxy_fields_set_addresses(config);

@@ -73,6 +73,22 @@ static void check_mode(const struct config *config, struct problems *problems)
 					 "%s is not available in this version; use iptables", mode);
 }
 
+static void take_iptables(const struct options *options, struct config *config,
+			  struct problems *problems)
+{
+	config->service_index = options->service_index;
+	if (!iptables_variant_parse(options->iptables_variant, &config->iptables_variant))
+		problems_add(problems, "--iptables-variant: \"%s\" is not auto, nft or legacy",
+			     options->iptables_variant);
+	if (!iptables_writer_parse(options->iptables_writer, &config->iptables_writer))
+		problems_add(problems, "--iptables-writer: \"%s\" is not auto, netlink or restore",
+			     options->iptables_writer);
+	if (config->iptables_variant == IPTABLES_VARIANT_LEGACY &&
+	    config->iptables_writer == IPTABLES_WRITER_NETLINK)
+		problems_add(problems, "--iptables-writer=netlink: only rules of "
+				       "--iptables-variant=nft can be written so");
+}
+
 /* From here on all values are known to be good. */
 
 static void take_server(const char *text, struct config_server *ret)
@@ -140,6 +156,7 @@ static void take_values(const struct gates *gates, struct config *config)
 	config->allow_external_ips = gates_on(gates, "AllowServiceExternalIPs");
 	config->sync_period_ns = kubeproxy_duration(message->iptables->syncperiod);
 	config->min_sync_period_ns = kubeproxy_duration(message->iptables->minsyncperiod);
+	config->min_sync_explicit = config->effective->min_sync_explicit;
 	take_node_ports(message, config);
 	take_detector(message, config);
 	config->log_format =
@@ -189,6 +206,7 @@ int options_config(const struct options *options, struct config *ret, struct pro
 		return -EINVAL;
 	}
 	find_node_name(ret, problems);
+	take_iptables(options, ret, problems);
 	kubeproxy_config_validate(ret->effective, &gates, problems);
 	if (!given(options->write_config_to))
 		check_mode(ret, problems);

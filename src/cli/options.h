@@ -24,6 +24,11 @@ struct options {
 	int32_t healthz_port;
 	int32_t metrics_port;
 
+	/* Portolan's own, beside the configuration */
+	const char *iptables_variant;
+	const char *iptables_writer;
+	bool service_index;
+
 	/* what to do instead of running */
 	const char *write_config_to;
 	bool cleanup;

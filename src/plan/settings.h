@@ -6,8 +6,21 @@
  * that plans and backends see. Filled by cli/, constant while a daemon runs.
  */
 
+#include "base/variant.h"
 #include "plan/detector.h"
 #include "plan/node_ports.h"
+
+/* How iptables rules get into the kernel. */
+enum iptables_writer {
+	IPTABLES_WRITER_AUTO = 0, /* netlink where variant and kernel allow it, else restore */
+	IPTABLES_WRITER_NETLINK,  /* nf_tables messages: the variant nft only */
+	IPTABLES_WRITER_RESTORE,  /* the input of iptables-restore */
+	IPTABLES_WRITER_COUNT,
+};
+
+/* "auto", "netlink", "restore" */
+const char *iptables_writer_name(enum iptables_writer writer);
+bool iptables_writer_parse(const char *name, enum iptables_writer *ret);
 
 struct settings {
 	enum family family;
@@ -20,7 +33,12 @@ struct settings {
 	struct detector detector;
 	struct node_ports node_ports;
 	int64_t sync_period_ns;
-	int64_t min_sync_period_ns;
+	int64_t min_sync_period_ns; /* the least time between two syncs ... */
+	bool min_sync_explicit;     /* ... if asked for; else syncs are paced by what they cost */
+
+	enum iptables_variant iptables_variant; /* AUTO only where nothing is written */
+	enum iptables_writer iptables_writer;
+	bool service_index; /* KUBE-SERVICES as a tree: --iptables-service-index */
 };
 
 /* Are NodePorts on 127.0.0.0/8 served: asked for, IPv4, and loopback is among node_ports? */

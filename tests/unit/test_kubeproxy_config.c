@@ -508,6 +508,32 @@ static void configz_is_the_configuration_as_json(void **state)
 	assert_has(json, "\"nodePortAddresses\":null,");
 }
 
+static void zero_in_a_file_leaves_the_min_sync_period_open(void **state)
+{
+	static const struct {
+		const char *text;
+		bool explicit;
+	} cases[] = {
+		{HEAD, false},
+		{HEAD "iptables: {minSyncPeriod: 0s}\n", false}, /* as kubeadm writes it */
+		{HEAD "iptables: {minSyncPeriod: null}\n", false},
+		{HEAD "iptables: {minSyncPeriod: 1s}\n", true}, /* the default, but said */
+		{HEAD "iptables: {minSyncPeriod: 10ms}\n", true},
+		{HEAD "nftables: {minSyncPeriod: 10ms}\n", false}, /* another mode's */
+		{HEAD "mode: nftables\nnftables: {minSyncPeriod: 10ms}\n", true},
+	};
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		assert_int_equal(from_text(f, cases[i].text, NULL), 0);
+		if (f->config->min_sync_explicit != cases[i].explicit)
+			fail_msg("%s", cases[i].text);
+	}
+	/* beside a file the flag does not count */
+	assert_int_equal(from_text(f, HEAD, "--iptables-min-sync-period=5s", NULL), 0);
+	assert_false(f->config->min_sync_explicit);
+}
+
 static void settings_without_effect_are_named(void **state)
 {
 	struct fixture *f = *state;
@@ -582,6 +608,7 @@ int main(void)
 		TEST(problems_are_told_together_and_name_their_origin),
 		TEST(written_configuration_reads_back_identically),
 		TEST(configz_is_the_configuration_as_json),
+		TEST(zero_in_a_file_leaves_the_min_sync_period_open),
 		TEST(settings_without_effect_are_named),
 		TEST(flags_show_the_defaults_of_their_fields),
 		TEST(gates_of_a_stage_move_together_but_for_those_named),

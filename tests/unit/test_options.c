@@ -322,6 +322,69 @@ static void settings_carry_the_configuration(void **state)
 	config_settings_done(&settings);
 }
 
+static void iptables_choices_are_read_and_refused(void **state)
+{
+	struct fixture *f = *state;
+	struct settings settings;
+
+	assert_int_equal(configure(f, "--iptables-variant=nft", "--iptables-writer=netlink",
+				   "--iptables-service-index", NULL),
+			 0);
+	assert_int_equal(config_settings(&f->config, NULL, FAMILY_IPV6, &settings, &f->err), 0);
+	assert_int_equal(settings.iptables_variant, IPTABLES_VARIANT_NFT);
+	assert_int_equal(settings.iptables_writer, IPTABLES_WRITER_NETLINK);
+	assert_true(settings.service_index);
+	config_settings_done(&settings);
+
+	assert_int_equal(configure(f, NULL), 0);
+	assert_int_equal(f->config.iptables_variant, IPTABLES_VARIANT_AUTO);
+	assert_int_equal(f->config.iptables_writer, IPTABLES_WRITER_AUTO);
+	assert_false(f->config.service_index);
+
+	assert_refused(f, "--iptables-variant=NFT", "\"NFT\" is not auto, nft or legacy");
+	assert_refused(f, "--iptables-writer=", "\"\" is not auto, netlink or restore");
+	assert_int_equal(
+		configure(f, "--iptables-variant=legacy", "--iptables-writer=netlink", NULL),
+		-EINVAL);
+	assert_int_equal(f->problems.n, 1);
+	assert_int_equal(
+		configure(f, "--iptables-variant=legacy", "--iptables-writer=restore", NULL), 0);
+}
+
+static void min_sync_period_is_explicit_when_a_flag_gives_it(void **state)
+{
+	struct fixture *f = *state;
+	struct settings settings;
+
+	configure(f, NULL);
+	assert_false(f->config.min_sync_explicit);
+	configure(f, "--iptables-sync-period=1s", NULL);
+	assert_false(f->config.min_sync_explicit);
+	configure(f, "--iptables-min-sync-period=0", NULL);
+	assert_true(f->config.min_sync_explicit);
+	configure(f, "--iptables-min-sync-period=1s", NULL); /* the default, but said */
+	assert_int_equal(config_settings(&f->config, NULL, FAMILY_IPV4, &settings, &f->err), 0);
+	assert_true(settings.min_sync_explicit);
+	assert_int_equal(settings.min_sync_period_ns, INT64_C(1000000000));
+	config_settings_done(&settings);
+}
+
+static void saying_the_default_min_sync_period_is_a_live_change(void **state)
+{
+	struct config a = {.min_sync_period_ns = 1};
+	struct config b = {.min_sync_period_ns = 1, .min_sync_explicit = true};
+	cleanup_problems struct problems fields = {0};
+	struct fixture *f = *state;
+
+	configure(f, NULL);
+	a.effective = b.effective = f->config.effective;
+	assert_true(config_compare(&a, &a, &fields));
+	assert_int_equal(fields.n, 0);
+	assert_true(config_compare(&a, &b, &fields));
+	assert_int_equal(fields.n, 1);
+	assert_string_equal(fields.v[0], "iptables.minSyncPeriod");
+}
+
 static void node_cidr_mode_takes_the_nodes_pod_cidrs(void **state)
 {
 	struct fixture *f = *state;
@@ -436,6 +499,9 @@ int main(void)
 		TEST(node_ips_come_from_the_node),
 		TEST(node_ips_follow_the_bind_address),
 		TEST(settings_carry_the_configuration),
+		TEST(iptables_choices_are_read_and_refused),
+		TEST(min_sync_period_is_explicit_when_a_flag_gives_it),
+		TEST(saying_the_default_min_sync_period_is_a_live_change),
 		TEST(node_cidr_mode_takes_the_nodes_pod_cidrs),
 		TEST(interface_modes_hold_for_both_families),
 		TEST(primary_means_the_nodes_addresses),

@@ -171,15 +171,28 @@ static void write_chain(struct txn *txn, enum table table, const char *name)
 	text_str(text, " - [0:0]\n");
 }
 
-static void write_rule(struct txn *txn, const struct rule *rule)
+/* at: behind "-A " or "-D ". */
+static void finish_line(struct txn *txn, const struct rule *rule, char *line, char *at)
 {
 	struct restore_writer *writer = (struct restore_writer *)txn;
-	char line[RULE_TEXT_MAX];
-	char *at = put_string(PUT(line, "-A "), rule->chain);
 
-	at = put_words(at, rule);
+	at = put_words(put_string(at, rule->chain), rule);
 	*at++ = '\n';
 	text_add(&writer->rules[rule->table], line, (size_t)(at - line));
+}
+
+static void write_rule(struct txn *txn, const struct rule *rule)
+{
+	char line[RULE_TEXT_MAX];
+
+	finish_line(txn, rule, line, PUT(line, "-A "));
+}
+
+static void write_remove_rule(struct txn *txn, const struct rule *rule)
+{
+	char line[RULE_TEXT_MAX];
+
+	finish_line(txn, rule, line, PUT(line, "-D "));
 }
 
 static void write_delete_chain(struct txn *txn, enum table table, const char *name)
@@ -195,6 +208,7 @@ static void write_delete_chain(struct txn *txn, enum table table, const char *na
 static const struct txn_ops restore_ops = {
 	.chain = write_chain,
 	.rule = write_rule,
+	.remove_rule = write_remove_rule,
 	.delete_chain = write_delete_chain,
 };
 

@@ -9,7 +9,7 @@
 struct restore_writer {
 	struct txn txn;
 	struct text chains[TABLE_COUNT];
-	struct text rules[TABLE_COUNT]; /* rules and -X lines, in the order given */
+	struct text rules[TABLE_COUNT]; /* -A, -D and -X lines, in the order given */
 };
 
 void restore_writer_init(struct restore_writer *writer);

@@ -31,6 +31,7 @@ struct ruleset {
 	int64_t last_full_ns;
 	bool searched; /* for stale chains, at last_search_ns */
 	int64_t last_search_ns;
+	size_t n_shared_rules[TABLE_COUNT]; /* when they were last written */
 };
 
 struct ruleset *ruleset_new(const struct settings *settings, const struct ruleset_host *host)
@@ -299,10 +300,22 @@ static size_t write_services(struct ruleset *ruleset, struct rule_output *output
 
 		if (!own_chains)
 			standing += service->n_own_rules;
-		service_rules_write(service, output, own_chains);
+		service_rules_write(service, output,
+				    SERVICE_RULES_ENTRIES | (own_chains ? SERVICE_RULES_OWN : 0));
 		count_refusals(service->plan, stats);
 	}
 	return standing;
+}
+
+static struct rule_output begin_output(const struct ruleset *ruleset, struct txn *txn)
+{
+	return (struct rule_output){
+		.settings = ruleset->settings,
+		.host = ruleset->host,
+		.localhost_node_ports = settings_localhost_node_ports(ruleset->settings),
+		.endpoint_comments = !ruleset->large_cluster,
+		.txn = txn,
+	};
 }
 
 void ruleset_write(struct ruleset *ruleset, const struct ruleset_input *input, struct txn *txn,
@@ -312,13 +325,7 @@ void ruleset_write(struct ruleset *ruleset, const struct ruleset_input *input, s
 		.full = ruleset->full,
 		.large_cluster = ruleset->large_cluster,
 	};
-	struct rule_output output = {
-		.settings = ruleset->settings,
-		.host = ruleset->host,
-		.localhost_node_ports = settings_localhost_node_ports(ruleset->settings),
-		.endpoint_comments = !ruleset->large_cluster,
-		.txn = txn,
-	};
+	struct rule_output output = begin_output(ruleset, txn);
 	size_t standing;
 
 	fixed_rules_chains(&output);
@@ -342,4 +349,77 @@ void ruleset_end(struct ruleset *ruleset, bool success, int64_t now_ns)
 		ruleset->need_full = true;
 	else if (ruleset->full)
 		ruleset->last_full_ns = now_ns;
+}
+
+size_t ruleset_n_services(const struct ruleset *ruleset)
+{
+	return ruleset->n_services;
+}
+
+const char *ruleset_service_key(const struct ruleset *ruleset, size_t index)
+{
+	return service_key(ruleset->services[index]);
+}
+
+void ruleset_write_own(struct ruleset *ruleset, size_t index, struct txn *txn)
+{
+	struct rule_output output = begin_output(ruleset, txn);
+
+	service_rules_write(ruleset->services[index], &output, SERVICE_RULES_OWN);
+}
+
+void ruleset_write_shared(struct ruleset *ruleset, const struct ruleset_input *input,
+			  struct txn *txn)
+{
+	struct rule_output output = begin_output(ruleset, txn);
+
+	fixed_rules_chains(&output);
+	fixed_rules_head(&output);
+	for (size_t i = 0; i < ruleset->n_services; i++)
+		service_rules_write(ruleset->services[i], &output, SERVICE_RULES_ENTRIES);
+	fixed_rules_tail(&output, input);
+	memcpy(ruleset->n_shared_rules, output.written, sizeof(output.written));
+}
+
+struct chain_search {
+	enum chain_kind kind;
+	struct chain_hash hash;
+	bool found;
+};
+
+static void compare_chain(void *arg, enum chain_kind kind, const struct chain_hash *hash)
+{
+	struct chain_search *search = arg;
+
+	search->found = search->found ||
+			(search->kind == kind && memcmp(&search->hash, hash, sizeof(*hash)) == 0);
+}
+
+bool ruleset_find_chain(const struct ruleset *ruleset, const char *nat_chain, size_t *ret_index)
+{
+	struct chain_search search = {0};
+
+	if (!chain_name_parse(nat_chain, &search.kind, &search.hash))
+		return false;
+	for (size_t i = 0; i < ruleset->n_services; i++) {
+		service_rules_each_chain(ruleset->services[i], compare_chain, &search);
+		if (search.found) {
+			*ret_index = i;
+			return true;
+		}
+	}
+	return false;
+}
+
+void ruleset_count(const struct ruleset *ruleset, struct ruleset_stats *ret)
+{
+	*ret = (struct ruleset_stats){
+		.full = ruleset->full,
+		.large_cluster = ruleset->large_cluster,
+	};
+	memcpy(ret->rules_total, ruleset->n_shared_rules, sizeof(ret->rules_total));
+	for (size_t i = 0; i < ruleset->n_services; i++) {
+		ret->rules_total[TABLE_NAT] += ruleset->services[i]->n_own_rules;
+		count_refusals(ruleset->services[i]->plan, ret);
+	}
 }

@@ -78,6 +78,24 @@ void ruleset_write(struct ruleset *ruleset, const struct ruleset_input *input, s
 		   struct ruleset_stats *ret);
 void ruleset_end(struct ruleset *ruleset, bool success, int64_t now_ns);
 
+/*
+ * The same wanted state in pieces, for an engine that compares it with the kernel's. An index is
+ * good until the next ruleset_begin(). Between begin and end all this is what is wanted, and may not
+ * be written yet. Such a full sync calls begin, these in any order and as often as it likes (each
+ * Service and the shared chains at least once), and end.
+ */
+size_t ruleset_n_services(const struct ruleset *ruleset);
+const char *ruleset_service_key(const struct ruleset *ruleset, size_t index);
+/* The chains of its own: all are declared, then come their rules. */
+void ruleset_write_own(struct ruleset *ruleset, size_t index, struct txn *txn);
+/* Every shared chain is declared, then come all rules of all of them, each chain's in order. */
+void ruleset_write_shared(struct ruleset *ruleset, const struct ruleset_input *input,
+			  struct txn *txn);
+/* The Service whose own chain it is, if it is one that is wanted. May walk them all. */
+bool ruleset_find_chain(const struct ruleset *ruleset, const char *nat_chain, size_t *ret_index);
+/* Counts what is wanted, as ruleset_write() does; rules_written and chains_deleted are 0. */
+void ruleset_count(const struct ruleset *ruleset, struct ruleset_stats *ret);
+
 /* The jump rules of the base chains, in the order in which they are ensured. */
 #define RULESET_JUMPS         14
 #define RULESET_JUMPS_CLEANED 12 /* the first 12 are removed by cleanup */

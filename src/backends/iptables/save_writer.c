@@ -314,6 +314,35 @@ static void write_rule(struct txn *txn, const struct rule *rule)
 	insert_rule((struct save_writer *)txn, rule, false);
 }
 
+static char *find_line(struct save_chain *chain, const char *line, size_t n)
+{
+	char *at = chain->lines;
+	char *end = at + chain->size;
+
+	while (at < end) {
+		char *next = (char *)memchr(at, '\n', (size_t)(end - at)) + 1;
+
+		if ((size_t)(next - at) == n && memcmp(at, line, n) == 0)
+			return at;
+		at = next;
+	}
+	return NULL;
+}
+
+static void write_remove_rule(struct txn *txn, const struct rule *rule)
+{
+	struct save_writer *writer = (struct save_writer *)txn;
+	struct save_table *table = open_table(writer, rule->table);
+	struct save_chain *chain = map_get(&table->chains, rule->chain);
+	char line[RULE_TEXT_MAX];
+	size_t n = (size_t)(put_rule(line, rule, writer->family) - line);
+	char *at = chain ? find_line(chain, line, n) : NULL;
+
+	assert(at); /* only what is there is removed */
+	chain->size -= n;
+	memmove(at, at + n, (size_t)(chain->lines + chain->size - at));
+}
+
 static void write_delete_chain(struct txn *txn, enum table which, const char *name)
 {
 	struct save_table *table = open_table((struct save_writer *)txn, which);
@@ -326,6 +355,7 @@ static void write_delete_chain(struct txn *txn, enum table which, const char *na
 static const struct txn_ops save_ops = {
 	.chain = write_chain,
 	.rule = write_rule,
+	.remove_rule = write_remove_rule,
 	.delete_chain = write_delete_chain,
 };
 

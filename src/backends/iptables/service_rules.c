@@ -546,12 +546,14 @@ static void port_writer_init(struct port_writer *w, struct rule_output *output,
 	chain_name_make(CHAIN_KIND_FW, hash, &w->fw);
 }
 
-void service_rules_write(struct service_rules *service, struct rule_output *output, bool own_chains)
+void service_rules_write(struct service_rules *service, struct rule_output *output,
+			 unsigned int parts)
 {
 	const struct chain_hash *hash = service->hashes;
 	size_t n_own_rules = 0;
 
-	if (own_chains)
+	txn_subject(output->txn, service->plan->key);
+	if (parts & SERVICE_RULES_OWN)
 		service_rules_each_chain(service, declare_chain, output);
 	for (size_t i = 0; i < service->plan->n_ports; i++) {
 		const struct port_plan *plan = &service->plan->ports[i];
@@ -560,13 +562,15 @@ void service_rules_write(struct service_rules *service, struct rule_output *outp
 
 		port_writer_init(&w, output, plan, hash);
 		hash += count_hashes(plan);
-		write_entries(&w);
+		if (parts & SERVICE_RULES_ENTRIES)
+			write_entries(&w);
 		before = output->written[TABLE_NAT];
-		if (own_chains)
+		if (parts & SERVICE_RULES_OWN)
 			write_own_chains(&w);
 		n_own_rules += output->written[TABLE_NAT] - before;
 	}
-	if (own_chains) {
+	txn_subject(output->txn, NULL);
+	if (parts & SERVICE_RULES_OWN) {
 		service->n_own_rules = (uint32_t)n_own_rules;
 		service->changed = false;
 	}

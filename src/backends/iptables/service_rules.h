@@ -27,6 +27,11 @@ typedef void service_rules_chain_fn(void *arg, enum chain_kind kind, const struc
 void service_rules_each_chain(const struct service_rules *service, service_rules_chain_fn *fn,
 			      void *arg);
 
-/* own_chains: group two as well; n_own_rules is counted then, and `changed` cleared. */
+enum service_rules_part {
+	SERVICE_RULES_ENTRIES = 1 << 0, /* in the shared chains */
+	SERVICE_RULES_OWN = 1 << 1,     /* its own chains: declares them all, then their rules */
+};
+
+/* parts: of enum service_rules_part. Own chains: n_own_rules is counted, `changed` cleared. */
 void service_rules_write(struct service_rules *service, struct rule_output *output,
-			 bool own_chains);
+			 unsigned int parts);

@@ -2,13 +2,17 @@
 #pragma once
 
 /*
- * A transaction of iptables mode: chains to declare, rules to append, chains to delete.
+ * A transaction of iptables mode: chains to declare, rules to append or remove, chains to delete.
  *
- * The backend says what it wants in these three words and does not know who listens:
- * restore_writer.h (text for iptables-restore --noflush) and save_writer.h (what iptables-save will
- * show) do, and a netlink writer can. Declaring a chain creates it, or empties it when it exists.
- * Within a table a chain is declared before rules go into it or jump to it; a chain to be deleted
- * is declared first, so that it is empty.
+ * The backend says what it wants in these words and does not know who listens: restore_writer.h
+ * (text for iptables-restore --noflush) and save_writer.h (what iptables-save will show) do, and so
+ * can a writer of netlink messages. Declaring a chain creates it, or empties it when it exists.
+ * Within a table a chain is declared before rules go into it or jump to it, unless it is one that
+ * stands already; a chain to be deleted is declared first, so that it is empty, and nothing of ours
+ * leads to it any more when it goes.
+ *
+ * A rule that is removed is there: the listener may fail when it is not. Equal rules may stand in a
+ * chain more than once; each removal takes one of them.
  */
 
 #include "backends/iptables/rule.h"
@@ -18,7 +22,13 @@ struct txn;
 struct txn_ops {
 	void (*chain)(struct txn *txn, enum table table, const char *name);
 	void (*rule)(struct txn *txn, const struct rule *rule);
+	void (*remove_rule)(struct txn *txn, const struct rule *rule);
 	void (*delete_chain)(struct txn *txn, enum table table, const char *name);
+	/*
+	 * Whose chains and rules follow: the key of a Service, good until the next call; NULL: those
+	 * of no Service. For errors that name it. NULL here: the writer does not want to know.
+	 */
+	void (*subject)(struct txn *txn, const char *key);
 };
 
 /* The head of every writer's own structure. */
@@ -36,7 +46,18 @@ static inline void txn_rule(struct txn *txn, const struct rule *rule)
 	txn->ops->rule(txn, rule);
 }
 
+static inline void txn_remove_rule(struct txn *txn, const struct rule *rule)
+{
+	txn->ops->remove_rule(txn, rule);
+}
+
 static inline void txn_delete_chain(struct txn *txn, enum table table, const char *name)
 {
 	txn->ops->delete_chain(txn, table, name);
+}
+
+static inline void txn_subject(struct txn *txn, const char *key)
+{
+	if (txn->ops->subject)
+		txn->ops->subject(txn, key);
 }

@@ -33,8 +33,11 @@ struct backend_events {
 struct backend_ops {
 	const char *name; /* "iptables": what --proxy-mode calls it */
 
-	/* Can this host do it for the family? 1, 0 (with the reason in *err), or an error. */
-	int (*usable)(enum family family, struct err *err);
+	/*
+	 * Can this host do it for the family? 1, 0 (with the reason in *err), or an error. The
+	 * variant, here and below, is for those that iptables has.
+	 */
+	int (*usable)(enum family family, enum iptables_variant variant, struct err *err);
 	/*
 	 * Finds out what the host offers and sets the sysctls that the rules rely on; writes no rule.
 	 * settings and events are borrowed until close.
@@ -51,7 +54,7 @@ struct backend_ops {
 	void (*watch)(struct backend *backend);
 
 	/* Removes everything that a proxy of this kind left in the family, nothing else. */
-	int (*cleanup)(enum family family, struct err *err);
+	int (*cleanup)(enum family family, enum iptables_variant variant, struct err *err);
 };
 
 extern const struct backend_ops backend_iptables;

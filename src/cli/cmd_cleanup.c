@@ -4,29 +4,31 @@
 
 #include "backends/backend.h"
 #include "cli/options.h"
+#include "cli/proxying.h"
 
 /* 1: cleaned, 0: the family is not usable on this host (reason in *err), negative: failed. */
-static int clean_family(enum family family, struct err *err)
+static int clean_family(enum family family, enum iptables_variant variant, struct err *err)
 {
-	int r = backend_iptables.usable(family, err);
+	int r = backend_iptables.usable(family, variant, err);
 
 	if (r <= 0)
 		return r;
-	r = backend_iptables.cleanup(family, err);
+	r = backend_iptables.cleanup(family, variant, err);
 	return r < 0 ? r : 1;
 }
 
 /* A family that the host does not have is said and no failure, for it can hold no rules that work;
  * but one of them it must have. */
-int cmd_cleanup_all(const char *who)
+int cmd_cleanup_all(const char *who, const struct config *config)
 {
+	enum iptables_variant variant = proxying_find_variant(config, 2);
 	int exit_code = EXIT_DONE;
 	size_t n_usable = 0;
 	bool usable[FAMILY_COUNT];
 	struct err errors[FAMILY_COUNT];
 
 	for (enum family family = 0; family < FAMILY_COUNT; family++) {
-		int r = clean_family(family, &errors[family]);
+		int r = clean_family(family, variant, &errors[family]);
 
 		usable[family] = r != 0;
 		n_usable += r != 0;
@@ -62,5 +64,5 @@ int cmd_cleanup(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	log_setup(config.log_format, config.verbosity);
-	return cmd_cleanup_all("portolan cleanup");
+	return cmd_cleanup_all("portolan cleanup", &config);
 }

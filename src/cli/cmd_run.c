@@ -78,7 +78,7 @@ int cmd_run(int argc, char **argv)
 	if (given(options.write_config_to))
 		return write_config(options.write_config_to, &config);
 	if (options.cleanup)
-		return cmd_cleanup_all("portolan run");
+		return cmd_cleanup_all("portolan run", &config);
 	return daemon_run(&(struct daemon_input){
 		.options = &options,
 		.config = &config,

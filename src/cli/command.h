@@ -5,6 +5,8 @@
 
 #include "base/util.h"
 
+struct config;
+
 enum command_id {
 	COMMAND_RUN = 0,
 	COMMAND_RENDER,
@@ -58,4 +60,4 @@ int command_parse(enum command_id id, int argc, char **argv, struct options *ret
 /* The one line of `portolan version`, or one line for each fact, on stdout. */
 void cmd_version_print(bool raw);
 /* Removes the rules of both families; prints what fails as "who: ..." and returns an exit code. */
-int cmd_cleanup_all(const char *who);
+int cmd_cleanup_all(const char *who, const struct config *config);

@@ -106,8 +106,8 @@ static void begin(struct daemon *daemon)
 	struct err err;
 
 	daemon->phase = PHASE_PROXYING;
-	if (proxying_find_families(daemon->config, model_node(daemon->model), input->usable, &err) <
-		    0 ||
+	input->variant = proxying_find_variant(daemon->config, 0);
+	if (proxying_find_families(daemon->config, model_node(daemon->model), input, &err) < 0 ||
 	    proxying_new(input, daemon->config, &daemon->proxying, &err) < 0) {
 		fail(daemon, "Cannot start", err.text);
 		return;

@@ -9,6 +9,7 @@
 #include "cli/config.h"
 #include "cli/problems.h"
 #include "cli/proxier.h"
+#include "kernel/iptables_variant.h"
 
 #define ALL_FAMILIES ((1u << FAMILY_COUNT) - 1)
 
@@ -42,17 +43,34 @@ static void proxying_cleanup(struct proxying **proxying)
 	proxying_free(*proxying);
 }
 
+enum iptables_variant proxying_find_variant(const struct config *config, int level)
+{
+	struct iptables_variant_found found = {
+		.variant = config->iptables_variant,
+		.reason = "--iptables-variant says so",
+	};
+
+	if (config->iptables_variant == IPTABLES_VARIANT_AUTO)
+		iptables_variant_find(&found);
+	if (found.doubtful || log_enabled(level))
+		LOG_CALL(found.doubtful ? LOG_SEVERITY_WARNING : LOG_SEVERITY_INFO, level,
+			 "Chose the variant of iptables",
+			 KV("variant", LOG_STR(iptables_variant_name(found.variant))),
+			 KV("reason", LOG_STR(found.reason)));
+	return found.variant;
+}
+
 int proxying_find_families(const struct config *config, const struct node *node,
-			   bool usable[FAMILY_COUNT], struct err *err)
+			   struct proxying_input *input, struct err *err)
 {
 	struct node_ips ips;
 
 	config_node_ips(config, node, &ips);
 	for (enum family family = 0; family < FAMILY_COUNT; family++) {
 		struct err reason;
-		int r = backend_iptables.usable(family, &reason);
+		int r = backend_iptables.usable(family, input->variant, &reason);
 
-		usable[family] = r > 0;
+		input->usable[family] = r > 0;
 		if (r > 0)
 			continue;
 		if (family == ips.primary) {
@@ -80,6 +98,7 @@ static int open_family(const struct proxying_input *input, const struct config *
 
 	if (r < 0)
 		return r;
+	settings->iptables_variant = input->variant;
 	if (settings->detector.kind == DETECTOR_NONE)
 		log_debug(2, "No CIDR tells this node's own pods from other traffic",
 			  KV("ipFamily", LOG_STR(family_name(family))),

@@ -9,6 +9,7 @@
 
 #include "base/addr.h"
 #include "base/err.h"
+#include "base/variant.h"
 
 struct config;
 struct event_base;
@@ -20,12 +21,21 @@ struct proxying;
 struct proxying_input {
 	struct event_base *loop;
 	struct model *model;
+	enum iptables_variant variant;
 	bool usable[FAMILY_COUNT];
 };
 
-/* Which families this host can proxy; an error when the primary one is not among them. */
+/*
+ * The variant of iptables that a configuration asks for, or else the node's. Which and why is logged
+ * from this level on, and in any case when the answer is doubtful.
+ */
+enum iptables_variant proxying_find_variant(const struct config *config, int level);
+/*
+ * Sets which families this host can proxy, with the variant that is there; an error when the
+ * primary one is not among them.
+ */
 int proxying_find_families(const struct config *config, const struct node *node,
-			   bool usable[FAMILY_COUNT], struct err *err);
+			   struct proxying_input *input, struct err *err);
 
 /* Opens the backend for each usable family. Nothing is written before proxying_start(). */
 int proxying_new(const struct proxying_input *input, const struct config *config,

@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "kernel/iptables_programs.h"
 #include "kernel/iptables_save.h"
 #include "kernel/process.h"
 #include "kernel/restore_error.h"
@@ -23,23 +24,10 @@
 
 #define WAIT_SECONDS    "5"
 #define COMMAND_TIMEOUT (300 * CLOCK_NS_PER_SECOND)
-#define VERSION_TIMEOUT (30 * CLOCK_NS_PER_SECOND)
 #define RESTORE_GRACE   (2 * CLOCK_NS_PER_SECOND)
 #define COMMAND_OUTPUT  ((size_t)64 * 1024 * 1024)
 #define SAVE_OUTPUT     ((size_t)256 * 1024 * 1024)
 #define RUNNING_LOG     4 /* --v from which command lines are logged */
-
-enum program {
-	PROGRAM_IPTABLES = 0,
-	PROGRAM_SAVE,
-	PROGRAM_RESTORE,
-	PROGRAM_COUNT,
-};
-
-static const char *const program_names[FAMILY_COUNT][PROGRAM_COUNT] = {
-	[FAMILY_IPV4] = {"iptables", "iptables-save", "iptables-restore"},
-	[FAMILY_IPV6] = {"ip6tables", "ip6tables-save", "ip6tables-restore"},
-};
 
 static const char *const op_flags[] = {"-N", "-C", "-I", "-D", "-S", "-X"};
 _Static_assert(ARRAY_SIZE(op_flags) == IPTABLES_OP_COUNT, "an operation without its flag");
@@ -48,7 +36,7 @@ struct iptables_job {
 	struct iptables_job *next;
 	struct iptables_tool *tool;
 	struct arena *arena; /* holds argv and what it points to */
-	enum program program;
+	enum iptables_program program;
 	const char **argv;
 	size_t n_argv;
 	bool is_command;
@@ -74,8 +62,7 @@ struct iptables_job {
 struct iptables_tool {
 	struct event_base *loop;
 	struct event_base *own_loop; /* NULL: the loop is somebody else's */
-	enum family family;
-	char *paths[PROGRAM_COUNT];
+	struct iptables_programs programs;
 	struct iptables_features features;
 	struct iptables_locks locks;
 	struct iptables_job *first, **last;
@@ -84,56 +71,20 @@ struct iptables_tool {
 
 /* -- versions */
 
-struct version_answer {
-	char *text; /* NULL: it failed */
-};
-
-static void version_done(void *arg, const struct process_result *result)
+static void find_features(struct iptables_tool *tool)
 {
-	struct version_answer *answer = arg;
-
-	if (result->error == 0 && result->exit_code == 0)
-		answer->text = xasprintf("%s\n%s", result->output, result->errors);
-}
-
-/* *ret: for the caller to free; NULL when the program runs but does not answer. */
-static int ask_version(const struct iptables_tool *tool, enum program program, char **ret,
-		       struct err *err)
-{
-	struct version_answer answer = {0};
-	const char *argv[] = {program_names[tool->family][program], "--version", NULL};
-	const struct process_spec spec = {
-		.path = tool->paths[program],
-		.argv = argv,
-		.output_max = COMMAND_OUTPUT,
-		.timeout_ns = VERSION_TIMEOUT,
-		.done = version_done,
-		.arg = &answer,
-	};
-	int r = process_run(&spec, err);
-
-	if (r >= 0)
-		*ret = answer.text;
-	return r;
-}
-
-static int find_features(struct iptables_tool *tool, struct err *err)
-{
-	cleanup_free char *version = NULL;
+	const char *version = tool->programs.version;
 	cleanup_free char *restore_version = NULL;
 	struct err ignored;
-	int r = ask_version(tool, PROGRAM_IPTABLES, &version, err);
 
-	if (r < 0)
-		return r;
 	if (!version)
-		return 0; /* the next command will say what is wrong with it */
+		return; /* the next command will say what is wrong with it */
 	iptables_features_init(&tool->features, version, NULL);
 	if (tool->features.restore_wait != IPTABLES_WAIT_NONE)
-		return 0;
-	if (ask_version(tool, PROGRAM_RESTORE, &restore_version, &ignored) >= 0)
+		return;
+	if (iptables_programs_version(&tool->programs, IPTABLES_PROGRAM_RESTORE, &restore_version,
+				      &ignored) >= 0)
 		iptables_features_init(&tool->features, version, restore_version);
-	return 0;
 }
 
 /* -- jobs */
@@ -239,7 +190,8 @@ static int job_lock(struct iptables_job *job, struct err *err)
 	bool had_file = job->lock.file >= 0;
 	int r;
 
-	if (job->program != PROGRAM_RESTORE || tool->features.restore_wait != IPTABLES_WAIT_NONE)
+	if (job->program != IPTABLES_PROGRAM_RESTORE ||
+	    tool->features.restore_wait != IPTABLES_WAIT_NONE)
 		return 0;
 	r = xtables_lock_try(&job->lock, tool->locks.file, tool->locks.socket, err);
 	if (r != -EAGAIN)
@@ -255,12 +207,12 @@ static int job_lock(struct iptables_job *job, struct err *err)
 
 static int job_run(struct iptables_job *job, struct err *err)
 {
-	bool restore = job->program == PROGRAM_RESTORE;
+	bool restore = job->program == IPTABLES_PROGRAM_RESTORE;
 	const struct process_spec spec = {
-		.path = job->tool->paths[job->program],
+		.path = job->tool->programs.paths[job->program],
 		.argv = job->argv,
 		.input = restore ? &job->input : NULL,
-		.output_max = job->program == PROGRAM_SAVE ? SAVE_OUTPUT : COMMAND_OUTPUT,
+		.output_max = job->program == IPTABLES_PROGRAM_SAVE ? SAVE_OUTPUT : COMMAND_OUTPUT,
 		.timeout_ns = restore ? 0 : COMMAND_TIMEOUT, /* a large restore has its time */
 		.grace_ns = restore ? RESTORE_GRACE : 0,
 		.line = job->line ? on_line : NULL,
@@ -309,7 +261,7 @@ static void add_wait(struct iptables_job *job, enum iptables_wait wait)
 		add_word(job, WAIT_SECONDS);
 }
 
-static struct iptables_job *job_new(struct iptables_tool *tool, enum program program,
+static struct iptables_job *job_new(struct iptables_tool *tool, enum iptables_program program,
 				    size_t n_words, iptables_done_fn *done, void *arg)
 {
 	struct iptables_job *job = xcalloc(1, sizeof(*job));
@@ -322,7 +274,7 @@ static struct iptables_job *job_new(struct iptables_tool *tool, enum program pro
 	job->lock = (struct xtables_lock){-1, -1};
 	job->done = done;
 	job->arg = arg;
-	add_word(job, program_names[tool->family][program]);
+	add_word(job, tool->programs.names[program]);
 	return job;
 }
 
@@ -347,7 +299,7 @@ static struct iptables_job *start_check_by_save(struct iptables_tool *tool,
 						const struct iptables_command *command,
 						size_t n_words, iptables_done_fn *done, void *arg)
 {
-	struct iptables_job *job = job_new(tool, PROGRAM_SAVE, n_words, done, arg);
+	struct iptables_job *job = job_new(tool, IPTABLES_PROGRAM_SAVE, n_words, done, arg);
 	const char **words = arena_array(job->arena, n_words + 1, sizeof(*words));
 
 	add_word(job, "-t");
@@ -371,7 +323,7 @@ struct iptables_job *iptables_tool_start(struct iptables_tool *tool,
 		n_words++;
 	if (command->op == IPTABLES_CHECK && !tool->features.check)
 		return start_check_by_save(tool, command, n_words, done, arg);
-	job = job_new(tool, PROGRAM_IPTABLES, n_words, done, arg);
+	job = job_new(tool, IPTABLES_PROGRAM_COMMAND, n_words, done, arg);
 	job->is_command = true;
 	job->op = command->op;
 	add_wait(job, tool->features.wait);
@@ -387,7 +339,7 @@ struct iptables_job *iptables_tool_start(struct iptables_tool *tool,
 struct iptables_job *iptables_tool_save(struct iptables_tool *tool, const char *table,
 					iptables_line_fn *line, iptables_done_fn *done, void *arg)
 {
-	struct iptables_job *job = job_new(tool, PROGRAM_SAVE, 0, done, arg);
+	struct iptables_job *job = job_new(tool, IPTABLES_PROGRAM_SAVE, 0, done, arg);
 
 	add_word(job, "-t");
 	add_word(job, table);
@@ -398,7 +350,7 @@ struct iptables_job *iptables_tool_save(struct iptables_tool *tool, const char *
 struct iptables_job *iptables_tool_restore(struct iptables_tool *tool, const char *table,
 					   struct text *input, iptables_done_fn *done, void *arg)
 {
-	struct iptables_job *job = job_new(tool, PROGRAM_RESTORE, 0, done, arg);
+	struct iptables_job *job = job_new(tool, IPTABLES_PROGRAM_RESTORE, 0, done, arg);
 
 	add_wait(job, tool->features.restore_wait);
 	if (table) {
@@ -424,12 +376,11 @@ void iptables_tool_cancel(struct iptables_tool *tool, struct iptables_job *job)
 
 /* -- the tool */
 
-static int set_up(struct iptables_tool *tool, struct err *err)
+static int set_up(struct iptables_tool *tool, enum family family, enum iptables_variant variant,
+		  struct err *err)
 {
-	int r = 0;
+	int r = iptables_programs_find(family, variant, &tool->programs, err);
 
-	for (size_t i = 0; i < PROGRAM_COUNT && r >= 0; i++)
-		r = process_find(program_names[tool->family][i], &tool->paths[i], err);
 	if (r < 0)
 		return r;
 	if (!tool->loop)
@@ -438,17 +389,17 @@ static int set_up(struct iptables_tool *tool, struct err *err)
 		tool->next = evtimer_new(tool->loop, on_next, tool);
 	if (!tool->next)
 		return err_set(err, -ENOMEM, "no event loop for iptables");
-	return find_features(tool, err);
+	find_features(tool);
+	return 0;
 }
 
-int iptables_tool_open(struct event_base *loop, enum family family, struct iptables_tool **ret,
-		       struct err *err)
+int iptables_tool_open(struct event_base *loop, enum family family, enum iptables_variant variant,
+		       struct iptables_tool **ret, struct err *err)
 {
 	struct iptables_tool *tool = xcalloc(1, sizeof(*tool));
 	int r;
 
 	tool->loop = loop;
-	tool->family = family;
 	tool->last = &tool->first;
 	tool->locks = (struct iptables_locks){
 		.file = XTABLES_LOCK_FILE,
@@ -456,7 +407,7 @@ int iptables_tool_open(struct event_base *loop, enum family family, struct iptab
 		.retry_ns = 200 * CLOCK_NS_PER_MS,
 		.limit_ns = 2 * CLOCK_NS_PER_SECOND,
 	};
-	r = set_up(tool, err);
+	r = set_up(tool, family, variant, err);
 	if (r < 0) {
 		iptables_tool_close(tool);
 		return r;
@@ -479,8 +430,7 @@ struct iptables_tool *iptables_tool_close(struct iptables_tool *tool)
 		event_free(tool->next);
 	if (tool->own_loop)
 		event_base_free(tool->own_loop);
-	for (size_t i = 0; i < PROGRAM_COUNT; i++)
-		free(tool->paths[i]);
+	iptables_programs_done(&tool->programs);
 	free(tool);
 	return NULL;
 }

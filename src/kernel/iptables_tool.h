@@ -20,6 +20,7 @@
 #include "base/addr.h"
 #include "base/err.h"
 #include "base/text.h"
+#include "base/variant.h"
 #include "kernel/iptables_features.h"
 
 struct event_base;
@@ -48,12 +49,12 @@ typedef void iptables_done_fn(void *arg, int r, struct err *err);
 typedef void iptables_line_fn(void *arg, const char *line, size_t length);
 
 /*
- * Finds the programs in PATH and asks for their version (this blocks, for some milliseconds).
+ * Finds the programs of a variant (iptables_programs.h; this blocks, for some milliseconds).
  * Without a loop the tool gets one of its own: iptables_tool_call() and iptables_tool_finish() turn
  * it.
  */
-int iptables_tool_open(struct event_base *loop, enum family family, struct iptables_tool **ret,
-		       struct err *err);
+int iptables_tool_open(struct event_base *loop, enum family family, enum iptables_variant variant,
+		       struct iptables_tool **ret, struct err *err);
 /* Accepts NULL. Ends what is running; a restore gets two seconds to finish. No callbacks. */
 struct iptables_tool *iptables_tool_close(struct iptables_tool *tool);
 const struct iptables_features *iptables_tool_features(const struct iptables_tool *tool);

@@ -185,6 +185,36 @@ def test_init_only_sets_sysctls_and_writes_no_rule(folder):
     assert "KUBE" not in result.stdout
 
 
+VARIANT = '"Chose the variant of iptables"'
+needs_legacy = pytest.mark.skipif(
+    subprocess.run([*UNSHARE, "iptables-legacy", "-t", "mangle", "-S"], capture_output=True).returncode != 0,
+    reason="no legacy iptables here")
+
+
+@needs_legacy
+def test_kubelets_chain_decides_the_variant(folder):
+    """It is in the legacy variant, the program iptables is of the other: rules go where kubelet has its own."""
+    script = (f"iptables-legacy -t mangle -N KUBE-IPTABLES-HINT && {{ {PORTOLAN} run --manifests {folder} & }}"
+              " && until iptables-legacy-save -t nat | grep -q 'A KUBE-SERVICES -d 10.96.7.7/32'; do sleep 0.1; done"
+              f" && kill $! && wait $! && iptables-nft-save && {PORTOLAN} cleanup && iptables-legacy-save")
+    result = subprocess.run([*UNSHARE, "sh", "-c", script], capture_output=True, text=True, timeout=DEADLINE)
+    assert result.returncode == 0
+    log = [line for line in result.stderr.splitlines() if VARIANT in line]
+    assert len(log) == 1
+    assert 'variant="legacy" reason="chain KUBE-IPTABLES-HINT of IPv4 is in table mangle"' in log[0]
+    assert "KUBE-SERVICES" not in result.stdout
+    assert "KUBE-IPTABLES-HINT" in result.stdout
+
+
+@needs_legacy
+def test_variant_flag_decides_against_kubelets_chain(folder):
+    script = (f"iptables-legacy -t mangle -N KUBE-IPTABLES-HINT && {PORTOLAN} run --manifests {folder} --init-only"
+              " --iptables-variant=nft")
+    result = subprocess.run([*UNSHARE, "sh", "-c", script], capture_output=True, text=True, timeout=DEADLINE)
+    assert result.returncode == 0
+    assert 'variant="nft" reason="--iptables-variant says so"' in result.stderr
+
+
 def test_cleanup_removes_what_run_left(start, folder):
     daemon = start()
     daemon.wait_for_first_syncs()

@@ -29,7 +29,9 @@ static int set_up(void **state)
 	*state = context;
 	fake_start(&context->fake);
 	context->loop = event_base_new();
-	assert_int_equal(iptables_tool_open(context->loop, FAMILY_IPV4, &context->tool, &err), 0);
+	assert_int_equal(iptables_tool_open(context->loop, FAMILY_IPV4, IPTABLES_VARIANT_AUTO,
+					    &context->tool, &err),
+			 0);
 	free(fake_log(&context->fake));
 	return 0;
 }

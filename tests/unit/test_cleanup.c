@@ -59,7 +59,7 @@ static void removes_jumps_then_nat_then_filter_then_the_mangle_canary(void **sta
 	fake_write(&fake, "save.filter",
 		   "*filter\n:INPUT ACCEPT [0:0]\n:KUBE-FIREWALL - [0:0]\n:KUBE-FORWARD - [0:0]\n"
 		   ":KUBE-SVC-XPGD46QRK7WJZT7O - [0:0]\nCOMMIT\n");
-	assert_int_equal(cleanup_family(FAMILY_IPV4, &err), 0);
+	assert_int_equal(cleanup_family(FAMILY_IPV4, IPTABLES_VARIANT_AUTO, &err), 0);
 	text_str(&expected, "iptables --version\n");
 	expect_jumps(&expected, true);
 	text_str(&expected,
@@ -83,7 +83,7 @@ static void nothing_to_remove_is_no_error_and_deletes_nothing(void **state attr_
 	cleanup_free char *commands = NULL;
 	struct err err;
 
-	assert_int_equal(cleanup_family(FAMILY_IPV4, &err), 0);
+	assert_int_equal(cleanup_family(FAMILY_IPV4, IPTABLES_VARIANT_AUTO, &err), 0);
 	text_str(&expected, "iptables --version\n");
 	expect_jumps(&expected, false);
 	text_str(&expected, "iptables-save -t nat\niptables-save -t filter\n"
@@ -105,7 +105,7 @@ static void not_found_texts_are_tolerated(void **state attr_unused)
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
 		fake_no_answers(&fake);
 		fake_answer(&fake, "*-C*", 2, false, texts[i]);
-		assert_int_equal(cleanup_family(FAMILY_IPV4, &err), 0);
+		assert_int_equal(cleanup_family(FAMILY_IPV4, IPTABLES_VARIANT_AUTO, &err), 0);
 	}
 }
 
@@ -117,7 +117,7 @@ static void a_failing_step_does_not_stop_the_others(void **state attr_unused)
 	fake_answer(&fake, "*-C INPUT*", 4, true, "Another app is holding the xtables lock.");
 	fake_answer(&fake, "iptables-save -t nat*", 1, true, "no nat");
 	fake_write(&fake, "save.filter", ":KUBE-FORWARD - [0:0]\n");
-	assert_int_equal(cleanup_family(FAMILY_IPV4, &err), -EAGAIN);
+	assert_int_equal(cleanup_family(FAMILY_IPV4, IPTABLES_VARIANT_AUTO, &err), -EAGAIN);
 	assert_true(has_prefix(
 		err.text,
 		"removing the jump from chain INPUT to KUBE-EXTERNAL-SERVICES in table filter: "));
@@ -133,7 +133,7 @@ static void a_failing_restore_is_told(void **state attr_unused)
 
 	fake_write(&fake, "save.nat", ":KUBE-SERVICES - [0:0]\n");
 	fake_answer(&fake, "iptables-restore*", 1, true, "iptables-restore: line 3 failed");
-	assert_int_equal(cleanup_family(FAMILY_IPV4, &err), -EIO);
+	assert_int_equal(cleanup_family(FAMILY_IPV4, IPTABLES_VARIANT_AUTO, &err), -EIO);
 	assert_string_equal(
 		err.text,
 		"removing the chains of table nat: iptables-restore -w 5 -T nat --noflush "
@@ -151,7 +151,7 @@ static void a_chain_that_a_foreign_rule_leads_to_is_emptied_and_told(void **stat
 		   ":KUBE-MARK-MASQ - [0:0]\n:KUBE-SVC-XPGD46QRK7WJZT7O - [0:0]\n"
 		   "-A MINE -s 10.0.0.1/32 -j KUBE-MARK-MASQ\n-A MINE -g KUBE-MARK-MASQ\n"
 		   "-A KUBE-SERVICES -j KUBE-SVC-XPGD46QRK7WJZT7O\nCOMMIT\n");
-	assert_int_equal(cleanup_family(FAMILY_IPV4, &err), -EBUSY);
+	assert_int_equal(cleanup_family(FAMILY_IPV4, IPTABLES_VARIANT_AUTO, &err), -EBUSY);
 	assert_string_equal(err.text,
 			    "chain KUBE-MARK-MASQ of table nat is emptied but stays, because a "
 			    "rule that is not ours leads to it: "
@@ -268,11 +268,11 @@ static void test_cleanup_leftovers_real_iptables(void **state attr_unused)
 	add_jumps();
 	full = save_all();
 	assert_non_null(strstr(full, "-j KUBE-PROXY-FIREWALL"));
-	assert_int_equal(cleanup_family(FAMILY_IPV4, &err), 0);
+	assert_int_equal(cleanup_family(FAMILY_IPV4, IPTABLES_VARIANT_AUTO, &err), 0);
 	after = save_all();
 	assert_string_equal(after, expected);
 	/* and a second time there is nothing to do */
-	assert_int_equal(cleanup_family(FAMILY_IPV4, &err), 0);
+	assert_int_equal(cleanup_family(FAMILY_IPV4, IPTABLES_VARIANT_AUTO, &err), 0);
 	free(take(after));
 	after = save_all();
 	assert_string_equal(after, expected);
@@ -283,8 +283,8 @@ static void cleanup_of_an_empty_host_real_iptables(void **state attr_unused)
 	struct err err;
 
 	private_network();
-	assert_int_equal(cleanup_family(FAMILY_IPV6, &err), 0);
-	assert_int_equal(cleanup_family(FAMILY_IPV6, &err), 0);
+	assert_int_equal(cleanup_family(FAMILY_IPV6, IPTABLES_VARIANT_AUTO, &err), 0);
+	assert_int_equal(cleanup_family(FAMILY_IPV6, IPTABLES_VARIANT_AUTO, &err), 0);
 }
 
 static void cleanup_with_a_foreign_jump_real_iptables(void **state attr_unused)
@@ -300,7 +300,7 @@ static void cleanup_with_a_foreign_jump_real_iptables(void **state attr_unused)
 	assert_int_equal(system("iptables -t nat -A MINE -j KUBE-SVC-4SW47YFZTEDKD3PK && "
 				"iptables -A OUTPUT -s 1.2.3.4 -g KUBE-FORWARD"),
 			 0);
-	assert_int_equal(cleanup_family(FAMILY_IPV4, &err), -EBUSY);
+	assert_int_equal(cleanup_family(FAMILY_IPV4, IPTABLES_VARIANT_AUTO, &err), -EBUSY);
 	assert_non_null(strstr(err.text, "-A MINE -j KUBE-SVC-4SW47YFZTEDKD3PK"));
 	after = save_all();
 	assert_non_null(strstr(after, ":KUBE-SVC-4SW47YFZTEDKD3PK"));
@@ -312,7 +312,7 @@ static void cleanup_with_a_foreign_jump_real_iptables(void **state attr_unused)
 	assert_int_equal(system("iptables -t nat -F MINE && iptables -D OUTPUT -s 1.2.3.4 -g "
 				"KUBE-FORWARD"),
 			 0);
-	assert_int_equal(cleanup_family(FAMILY_IPV4, &err), 0);
+	assert_int_equal(cleanup_family(FAMILY_IPV4, IPTABLES_VARIANT_AUTO, &err), 0);
 	free(take(after));
 	after = save_all();
 	assert_null(strstr(after, "KUBE-FORWARD"));

@@ -554,8 +554,10 @@ static void dual_stack_discovery_both(void **state)
 {
 	struct context *context = *state;
 
-	assert_int_equal(backend_iptables.usable(FAMILY_IPV4, &context->err), 1);
-	assert_int_equal(backend_iptables.usable(FAMILY_IPV6, &context->err), 1);
+	assert_int_equal(backend_iptables.usable(FAMILY_IPV4, IPTABLES_VARIANT_AUTO, &context->err),
+			 1);
+	assert_int_equal(backend_iptables.usable(FAMILY_IPV6, IPTABLES_VARIANT_AUTO, &context->err),
+			 1);
 	fake_expect_log(&context->fake,
 			"iptables --version\niptables -w 5 -S POSTROUTING -t nat\n"
 			"ip6tables --version\nip6tables -w 5 -S POSTROUTING -t nat\n");
@@ -567,8 +569,10 @@ static void dual_stack_discovery_only_ipv4(void **state)
 
 	fake_answer(&context->fake, "ip6tables*-S*", 3, false,
 		    "can't initialize ip6tables table `nat'");
-	assert_int_equal(backend_iptables.usable(FAMILY_IPV4, &context->err), 1);
-	assert_int_equal(backend_iptables.usable(FAMILY_IPV6, &context->err), 0);
+	assert_int_equal(backend_iptables.usable(FAMILY_IPV4, IPTABLES_VARIANT_AUTO, &context->err),
+			 1);
+	assert_int_equal(backend_iptables.usable(FAMILY_IPV6, IPTABLES_VARIANT_AUTO, &context->err),
+			 0);
 	assert_non_null(strstr(context->err.text, "can't initialize ip6tables table `nat'"));
 }
 
@@ -577,8 +581,10 @@ static void dual_stack_discovery_only_ipv6(void **state)
 	struct context *context = *state;
 
 	fake_answer(&context->fake, "iptables*-S*", 3, false, "no");
-	assert_int_equal(backend_iptables.usable(FAMILY_IPV4, &context->err), 0);
-	assert_int_equal(backend_iptables.usable(FAMILY_IPV6, &context->err), 1);
+	assert_int_equal(backend_iptables.usable(FAMILY_IPV4, IPTABLES_VARIANT_AUTO, &context->err),
+			 0);
+	assert_int_equal(backend_iptables.usable(FAMILY_IPV6, IPTABLES_VARIANT_AUTO, &context->err),
+			 1);
 }
 
 static void dual_stack_discovery_none(void **state)
@@ -586,9 +592,11 @@ static void dual_stack_discovery_none(void **state)
 	struct context *context = *state;
 
 	setenv("PATH", "/nonexistent", 1);
-	assert_int_equal(backend_iptables.usable(FAMILY_IPV4, &context->err), 0);
+	assert_int_equal(backend_iptables.usable(FAMILY_IPV4, IPTABLES_VARIANT_AUTO, &context->err),
+			 0);
 	assert_string_equal(context->err.text, "program 'iptables' not found in PATH");
-	assert_int_equal(backend_iptables.usable(FAMILY_IPV6, &context->err), 0);
+	assert_int_equal(backend_iptables.usable(FAMILY_IPV6, IPTABLES_VARIANT_AUTO, &context->err),
+			 0);
 	assert_string_equal(context->err.text, "program 'ip6tables' not found in PATH");
 }
 
@@ -597,12 +605,14 @@ static void ipv6_needs_a_kernel_that_has_it_on(void **state)
 	struct context *context = *state;
 
 	fake_write(&context->fake, "sys/net/ipv6/conf/all/disable_ipv6", "1\n");
-	assert_int_equal(backend_iptables.usable(FAMILY_IPV6, &context->err), 0);
+	assert_int_equal(backend_iptables.usable(FAMILY_IPV6, IPTABLES_VARIANT_AUTO, &context->err),
+			 0);
 	assert_string_equal(context->err.text,
 			    "IPv6 is turned off (sysctl net/ipv6/conf/all/disable_ipv6)");
 	fake_write(&context->fake, "sys/net/ipv6/conf/all/disable_ipv6", "0\n");
 	fake_remove(&context->fake, "net/if_inet6");
-	assert_int_equal(backend_iptables.usable(FAMILY_IPV6, &context->err), 0);
+	assert_int_equal(backend_iptables.usable(FAMILY_IPV6, IPTABLES_VARIANT_AUTO, &context->err),
+			 0);
 	assert_string_equal(context->err.text, "the kernel has no IPv6");
 	fake_expect_log(&context->fake, "");
 }

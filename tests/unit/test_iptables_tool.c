@@ -58,7 +58,9 @@ static struct iptables_tool *open_tool(struct context *context, enum family fami
 
 	fake_write(&context->fake, "version", said);
 	iptables_tool_close(context->tool);
-	assert_int_equal(iptables_tool_open(NULL, family, &context->tool, &context->err), 0);
+	assert_int_equal(iptables_tool_open(NULL, family, IPTABLES_VARIANT_AUTO, &context->tool,
+					    &context->err),
+			 0);
 	free(fake_log(&context->fake));
 	return context->tool;
 }
@@ -157,11 +159,15 @@ static void test_new_asks_restore_only_below_1_6_2(void **state)
 	struct context *context = *state;
 
 	fake_write(&context->fake, "version", "iptables v1.8.9 (nf_tables)\n");
-	assert_int_equal(iptables_tool_open(NULL, FAMILY_IPV4, &context->tool, &context->err), 0);
+	assert_int_equal(iptables_tool_open(NULL, FAMILY_IPV4, IPTABLES_VARIANT_AUTO,
+					    &context->tool, &context->err),
+			 0);
 	fake_expect_log(&context->fake, "iptables --version\n");
 	iptables_tool_close(context->tool);
 	fake_write(&context->fake, "version", "iptables v1.6.1\n");
-	assert_int_equal(iptables_tool_open(NULL, FAMILY_IPV6, &context->tool, &context->err), 0);
+	assert_int_equal(iptables_tool_open(NULL, FAMILY_IPV6, IPTABLES_VARIANT_AUTO,
+					    &context->tool, &context->err),
+			 0);
 	fake_expect_log(&context->fake, "ip6tables --version\nip6tables-restore --version\n");
 }
 
@@ -170,7 +176,8 @@ static void test_new_no_iptables(void **state)
 	struct context *context = *state;
 
 	setenv("PATH", "/nonexistent", 1);
-	assert_int_equal(iptables_tool_open(NULL, FAMILY_IPV4, &context->tool, &context->err),
+	assert_int_equal(iptables_tool_open(NULL, FAMILY_IPV4, IPTABLES_VARIANT_AUTO,
+					    &context->tool, &context->err),
 			 -ENOENT);
 	assert_string_equal(context->err.text, "program 'iptables' not found in PATH");
 	assert_null(context->tool);
@@ -181,7 +188,9 @@ static void test_new_version_fails_means_no_features(void **state)
 	struct context *context = *state;
 
 	fake_answer(&context->fake, "*--version*", 1, false, "no");
-	assert_int_equal(iptables_tool_open(NULL, FAMILY_IPV4, &context->tool, &context->err), 0);
+	assert_int_equal(iptables_tool_open(NULL, FAMILY_IPV4, IPTABLES_VARIANT_AUTO,
+					    &context->tool, &context->err),
+			 0);
 	assert_false(iptables_tool_features(context->tool)->check);
 }
 
@@ -635,7 +644,9 @@ static void test_restore_waits_for_a_lock(void **state)
 
 	use_locks(&locks, context, 20 * CLOCK_NS_PER_SECOND);
 	assert_int_equal(xtables_lock_try(&mine, locks.file, locks.socket, &answer.err), 0);
-	assert_int_equal(iptables_tool_open(loop, FAMILY_IPV4, &tool, &context->err), 0);
+	assert_int_equal(
+		iptables_tool_open(loop, FAMILY_IPV4, IPTABLES_VARIANT_AUTO, &tool, &context->err),
+		0);
 	iptables_tool_set_locks(tool, &locks.locks);
 	text_str(&input, "x");
 	iptables_tool_restore(tool, NULL, &input, on_done, &answer);

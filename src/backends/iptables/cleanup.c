@@ -210,7 +210,7 @@ static void remove_chains(struct leftovers *all, enum table table, const char *c
 	map_done(&leftovers.held);
 }
 
-int cleanup_family(enum family family, struct err *err)
+int cleanup_family(enum family family, enum iptables_variant variant, struct err *err)
 {
 	static const struct iptables_command mangle_canary = {
 		.op = IPTABLES_DELETE_CHAIN,
@@ -219,7 +219,7 @@ int cleanup_family(enum family family, struct err *err)
 	};
 	struct leftovers leftovers = {.err = err};
 	struct err ignored;
-	int r = iptables_tool_open(NULL, family, &leftovers.tool, err);
+	int r = iptables_tool_open(NULL, family, variant, &leftovers.tool, err);
 
 	if (r < 0)
 		return r;

@@ -13,5 +13,6 @@
 
 #include "base/addr.h"
 #include "base/err.h"
+#include "base/variant.h"
 
-int cleanup_family(enum family family, struct err *err);
+int cleanup_family(enum family family, enum iptables_variant variant, struct err *err);

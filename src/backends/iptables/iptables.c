@@ -49,7 +49,7 @@ static bool has_ipv6(struct err *err)
 	return true;
 }
 
-static int usable(enum family family, struct err *err)
+static int usable(enum family family, enum iptables_variant variant, struct err *err)
 {
 	static const struct iptables_command list = {
 		.op = IPTABLES_LIST,
@@ -61,7 +61,7 @@ static int usable(enum family family, struct err *err)
 
 	if (family == FAMILY_IPV6 && !has_ipv6(err))
 		return 0;
-	r = iptables_tool_open(NULL, family, &tool, err);
+	r = iptables_tool_open(NULL, family, variant, &tool, err);
 	if (r < 0)
 		return 0;
 	r = iptables_tool_call(tool, &list, err);
@@ -89,7 +89,8 @@ static int set_up_host(struct backend *backend, struct err *err)
 		log_debug(1, "Node ports on localhost: route_localnet is set");
 	if (sysctl_read(SYSCTL_BE_LIBERAL, &be_liberal, &ignored) >= 0)
 		backend->host.be_liberal = be_liberal != 0;
-	r = iptables_tool_open(backend->loop, backend->settings->family, &backend->tool, err);
+	r = iptables_tool_open(backend->loop, backend->settings->family,
+			       backend->settings->iptables_variant, &backend->tool, err);
 	if (r < 0)
 		return r;
 	backend->host.random_fully = iptables_tool_features(backend->tool)->random_fully;

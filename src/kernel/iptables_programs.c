@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernel/iptables_programs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "kernel/process.h"
+
+#define VERSION_TIMEOUT (30 * CLOCK_NS_PER_SECOND)
+#define VERSION_OUTPUT  ((size_t)64 * 1024)
+
+#define NAMES(program, variant)                                                      \
+	{                                                                            \
+		program variant, program variant "-save", program variant "-restore" \
+	}
+
+static const char *const names[FAMILY_COUNT][IPTABLES_VARIANT_COUNT][IPTABLES_PROGRAM_COUNT] = {
+	[FAMILY_IPV4] = {NAMES("iptables", ""), NAMES("iptables", "-nft"),
+			 NAMES("iptables", "-legacy")},
+	[FAMILY_IPV6] = {NAMES("ip6tables", ""), NAMES("ip6tables", "-nft"),
+			 NAMES("ip6tables", "-legacy")},
+};
+
+static void version_done(void *arg, const struct process_result *result)
+{
+	char **answer = arg;
+
+	if (result->error == 0 && result->exit_code == 0)
+		*answer = xasprintf("%s\n%s", result->output, result->errors);
+}
+
+int iptables_programs_version(const struct iptables_programs *programs,
+			      enum iptables_program program, char **ret, struct err *err)
+{
+	const char *argv[] = {programs->names[program], "--version", NULL};
+	char *answer = NULL;
+	const struct process_spec spec = {
+		.path = programs->paths[program],
+		.argv = argv,
+		.output_max = VERSION_OUTPUT,
+		.timeout_ns = VERSION_TIMEOUT,
+		.done = version_done,
+		.arg = &answer,
+	};
+	int r = process_run(&spec, err);
+
+	if (r >= 0)
+		*ret = answer;
+	return r;
+}
+
+/* The programs say what they are since 1.8; before that there was only one kind. */
+static enum iptables_variant variant_of(const char *version)
+{
+	if (!version)
+		return IPTABLES_VARIANT_AUTO;
+	return strstr(version, "(nf_tables)") ? IPTABLES_VARIANT_NFT : IPTABLES_VARIANT_LEGACY;
+}
+
+static int find_named(enum family family, enum iptables_variant variant,
+		      struct iptables_programs *ret, struct err *err)
+{
+	int r = 0;
+
+	*ret = (struct iptables_programs){0};
+	for (size_t i = 0; i < IPTABLES_PROGRAM_COUNT && r >= 0; i++) {
+		ret->names[i] = names[family][variant][i];
+		r = process_find(ret->names[i], &ret->paths[i], err);
+	}
+	if (r >= 0)
+		r = iptables_programs_version(ret, IPTABLES_PROGRAM_COMMAND, &ret->version, err);
+	ret->variant = variant_of(ret->version);
+	return r;
+}
+
+int iptables_programs_find(enum family family, enum iptables_variant wanted,
+			   struct iptables_programs *ret, struct err *err)
+{
+	int r = find_named(family, IPTABLES_VARIANT_AUTO, ret, err);
+
+	if (wanted == IPTABLES_VARIANT_AUTO)
+		return r;
+	if (r >= 0 && (ret->variant == wanted || ret->variant == IPTABLES_VARIANT_AUTO))
+		return r;
+	iptables_programs_done(ret);
+	r = find_named(family, wanted, ret, err);
+	return r < 0 ? err_wrap(err, r, "the programs of iptables variant %s",
+				iptables_variant_name(wanted))
+		     : r;
+}
+
+void iptables_programs_done(struct iptables_programs *programs)
+{
+	for (size_t i = 0; i < IPTABLES_PROGRAM_COUNT; i++)
+		free(programs->paths[i]);
+	free(programs->version);
+	*programs = (struct iptables_programs){0};
+}

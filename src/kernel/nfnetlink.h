@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What all netlink sockets to netfilter (nf_tables, nfacct) have in common. */
+
+#include <libmnl/libmnl.h>
+
+#include "base/err.h"
+
+/* Bound to an address of its own, with extended error reports that do not repeat what was sent.
+ * receive_buffer: how many bytes of answers the kernel may hold for it, as far as it allows that. */
+int nfnetlink_open(int receive_buffer, struct mnl_socket **ret, struct err *err);
+
+/* Asks for a buffer of `size` bytes (the kernel doubles it), with force if CAP_NET_ADMIN lets us; what
+ * the kernel granted, in its own (doubled) bytes. option: SO_SNDBUF or SO_RCVBUF. */
+int nfnetlink_buffer(const struct mnl_socket *socket, int option, int size);
+
+/* One datagram of the kernel, without waiting. Its size; 0: there is none; -ENOBUFS: some were lost,
+ * read on for the others; -EMSGSIZE: it is larger than the buffer, and lost; another errno. */
+ssize_t nfnetlink_read(const struct mnl_socket *socket, void *buffer, size_t size);
+
+/* The head of a message, at the start of an aligned buffer; attributes come next. */
+struct nlmsghdr *nfnetlink_begin(void *buffer, uint8_t subsystem, uint8_t command, uint8_t family,
+				 uint16_t flags, uint32_t sequence);

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernel/nft_describe.h"
+
+#include <linux/netfilter.h>
+#include <linux/netfilter/nf_tables.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <stdio.h>
+
+#include "kernel/nft_message.h"
+
+#define TABLE_ATTRIBUTE 1 /* of every kind of message */
+
+_Static_assert(NFTA_TABLE_NAME == TABLE_ATTRIBUTE && NFTA_CHAIN_TABLE == TABLE_ATTRIBUTE &&
+		       NFTA_RULE_TABLE == TABLE_ATTRIBUTE && NFTA_SET_TABLE == TABLE_ATTRIBUTE &&
+		       NFTA_SET_ELEM_LIST_TABLE == TABLE_ATTRIBUTE,
+	       "the table's name comes first");
+
+static const struct {
+	int type;
+	uint16_t name; /* the attribute; 0: none */
+	const char *words;
+} kinds[] = {
+	{NFT_MSG_NEWTABLE, 0, "adding"},
+	{NFT_MSG_DELTABLE, 0, "deleting"},
+	{NFT_MSG_NEWCHAIN, NFTA_CHAIN_NAME, "adding chain"},
+	{NFT_MSG_DELCHAIN, NFTA_CHAIN_NAME, "deleting chain"},
+	{NFT_MSG_NEWRULE, NFTA_RULE_CHAIN, "adding a rule to chain"},
+	{NFT_MSG_DELRULE, NFTA_RULE_CHAIN, "deleting a rule of chain"},
+	{NFT_MSG_NEWSET, NFTA_SET_NAME, "adding set"},
+	{NFT_MSG_DELSET, NFTA_SET_NAME, "deleting set"},
+	{NFT_MSG_NEWSETELEM, NFTA_SET_ELEM_LIST_SET, "adding elements to set"},
+	{NFT_MSG_DELSETELEM, NFTA_SET_ELEM_LIST_SET, "deleting elements of set"},
+	{NFT_MSG_NEWOBJ, NFTA_OBJ_NAME, "adding object"},
+	{NFT_MSG_DELOBJ, NFTA_OBJ_NAME, "deleting object"},
+	{NFT_MSG_NEWFLOWTABLE, NFTA_FLOWTABLE_NAME, "adding flow table"},
+	{NFT_MSG_DELFLOWTABLE, NFTA_FLOWTABLE_NAME, "deleting flow table"},
+	{NFT_MSG_GETTABLE, 0, "listing"},
+	{NFT_MSG_GETCHAIN, NFTA_CHAIN_NAME, "listing the chains"},
+	{NFT_MSG_GETRULE, NFTA_RULE_CHAIN, "listing the rules of chain"},
+	{NFT_MSG_GETSET, NFTA_SET_NAME, "listing the sets"},
+	{NFT_MSG_GETSETELEM, NFTA_SET_ELEM_LIST_SET, "listing the elements of set"},
+	{NFT_MSG_GETOBJ, NFTA_OBJ_NAME, "listing the objects"},
+};
+
+static size_t kind_of(const struct nlmsghdr *message)
+{
+	int type = nft_message_type(message);
+	size_t i = 0;
+
+	while (i < ARRAY_SIZE(kinds) && kinds[i].type != type)
+		i++;
+	return i;
+}
+
+const char *nft_describe_table(const struct nlmsghdr *message)
+{
+	return nft_message_string(message, TABLE_ATTRIBUTE);
+}
+
+const char *nft_describe_name(const struct nlmsghdr *message)
+{
+	size_t kind = kind_of(message);
+
+	return kind < ARRAY_SIZE(kinds) && kinds[kind].name
+		       ? nft_message_string(message, kinds[kind].name)
+		       : NULL;
+}
+
+static const char *words_of(const struct nlmsghdr *message)
+{
+	size_t kind = kind_of(message);
+
+	if (kind == ARRAY_SIZE(kinds))
+		return "a message about";
+	if (kinds[kind].type == NFT_MSG_DELRULE && !nft_message_attr(message, NFTA_RULE_HANDLE))
+		return "emptying chain"; /* that is what it means without a handle */
+	return kinds[kind].words;
+}
+
+void nft_describe(const struct nlmsghdr *message, char *out, size_t size)
+{
+	const char *table = nft_describe_table(message);
+	const char *name = nft_describe_name(message);
+	uint8_t family = nft_message_family(message);
+	const char *family_word = family == NFPROTO_IPV4   ? "IPv4 "
+				  : family == NFPROTO_IPV6 ? "IPv6 "
+							   : "";
+
+	snprintf(out, size, "%s %s%s%s%s%s", words_of(message), name ? name : "",
+		 name ? " of " : "", family_word, table ? "table " : "tables", table ? table : "");
+}
+
+/* Among the attributes in [attr, end): descends into the one that holds the offset. nf_tables nests
+ * a handful of levels. */
+static const struct nlattr *around(const struct nlattr *attr, const char *end, const char *target)
+{
+	while (mnl_attr_ok(attr, (int)(end - (const char *)attr))) {
+		if (target < (const char *)attr + attr->nla_len)
+			return attr;
+		attr = mnl_attr_next(attr);
+	}
+	return NULL;
+}
+
+void nft_describe_attribute(const struct nlmsghdr *message, size_t offset, char *out, size_t size)
+{
+	const char *target = (const char *)message + offset;
+	const char *end = (const char *)message + message->nlmsg_len;
+	const struct nlattr *attr;
+	size_t n = 0;
+
+	out[0] = '\0';
+	if (nft_message_type(message) < 0 || target >= end)
+		return;
+	attr = mnl_nlmsg_get_payload_offset(message, sizeof(struct nfgenmsg));
+	while (n < size && (const char *)attr <= target && (attr = around(attr, end, target))) {
+		n += (size_t)snprintf(out + n, size - n, "%s%u", n ? "." : "",
+				      mnl_attr_get_type(attr));
+		if ((const char *)attr == target || !(attr->nla_type & NLA_F_NESTED))
+			return;
+		end = (const char *)attr + attr->nla_len;
+		attr = mnl_attr_get_payload(attr);
+	}
+	out[0] = '\0';
+}

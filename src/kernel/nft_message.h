@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Reading what the kernel's nf_tables part says: answers, dumps and notifications. Lengths are
+ * never trusted: whatever the bytes are, nothing beyond them is read.
+ *
+ *	struct nft_datagram datagram = {data, n};
+ *	while ((message = nft_datagram_next(&datagram)))
+ *		if (nft_message_type(message) == NFT_MSG_NEWRULE)
+ *			chain = nft_message_string(message, NFTA_RULE_CHAIN);
+ *
+ * data is aligned to 4 bytes, and up to 3 bytes of padding behind its end may be read (libmnl
+ * rounds up): a buffer that begins aligned and whose size divides by 4 has both.
+ */
+
+#include <libmnl/libmnl.h>
+
+#include "base/addr.h"
+
+struct nft_datagram {
+	const void *data;
+	size_t left;
+	bool broken; /* at the end: what was left is no message */
+};
+
+const struct nlmsghdr *nft_datagram_next(struct nft_datagram *datagram); /* NULL: the end */
+
+/* NFT_MSG_*; -1 when it is of another kind, or too short to be one. */
+int nft_message_type(const struct nlmsghdr *message);
+/* An attribute of an nf_tables message, the first of its type; NULL when there is none. */
+const struct nlattr *nft_message_attr(const struct nlmsghdr *message, uint16_t type);
+/* Its text, NULL when there is none or when it has no NUL at its end. */
+const char *nft_message_string(const struct nlmsghdr *message, uint16_t type);
+/* Its number, turned to the byte order of the host; false when missing or of another size. */
+bool nft_message_u32(const struct nlmsghdr *message, uint16_t type, uint32_t *ret);
+bool nft_message_u64(const struct nlmsghdr *message, uint16_t type, uint64_t *ret);
+/* The generation's low 16 bits as the message saw it (its res_id). */
+uint16_t nft_message_generation(const struct nlmsghdr *message);
+uint8_t nft_message_family(const struct nlmsghdr *message); /* NFPROTO_* */
+
+uint8_t nft_family(enum family family); /* NFPROTO_IPV4, NFPROTO_IPV6 */
+
+/* NLMSG_ERROR: an error, or with code 0 an acknowledgement. */
+struct nft_error {
+	int code;         /* 0 or negative */
+	const char *text; /* the kernel's own words, in the message; NULL: none */
+	uint32_t offset;  /* of the attribute it minds, in the message that we sent; 0: not told */
+};
+
+int nft_message_error(const struct nlmsghdr *message, struct nft_error *ret); /* 0 or -EBADMSG */

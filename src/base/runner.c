@@ -33,6 +33,11 @@ void runner_init(struct runner *runner, int64_t min_interval_ns, int64_t retry_i
 	};
 }
 
+void runner_pace(struct runner *runner)
+{
+	runner->paced = true;
+}
+
 void runner_request(struct runner *runner)
 {
 	runner->requested = true;
@@ -66,7 +71,32 @@ void runner_started_apart(struct runner *runner)
 	started(runner, true);
 }
 
-void runner_finished(struct runner *runner, bool success, int64_t now_ns)
+/*
+ * Half of the cost is paid off by the time that the run itself took, whatever it began with. The
+ * ceiling is the debt that takes min_interval to come down to the limit.
+ */
+static void add_debt(struct runner *runner, int64_t cost_ns, int64_t now_ns)
+{
+	int64_t ceiling = add_interval(RUNNER_DEBT_LIMIT_NS, runner->min_interval_ns / 2);
+	int64_t cost = MAX(cost_ns, INT64_C(0));
+	int64_t idle = 0;
+
+	if (runner->debt_ns > 0)
+		idle = MAX(now_ns - runner->debt_at_ns - cost, INT64_C(0));
+	runner->debt_ns = MAX(runner->debt_ns - idle / 2, INT64_C(0)) + cost / 2;
+	runner->debt_ns = MIN(runner->debt_ns, ceiling);
+	runner->debt_at_ns = now_ns;
+}
+
+/* How long after its end the next run may start. */
+static int64_t distance(const struct runner *runner)
+{
+	if (!runner->paced)
+		return runner->min_interval_ns;
+	return MAX(runner->debt_ns - RUNNER_DEBT_LIMIT_NS, INT64_C(0)) * 2;
+}
+
+void runner_finished(struct runner *runner, bool success, int64_t cost_ns, int64_t now_ns)
 {
 	int64_t interval = runner->max_interval_ns;
 
@@ -75,7 +105,9 @@ void runner_finished(struct runner *runner, bool success, int64_t now_ns)
 	if (!success)
 		interval = MIN(interval, runner->retry_interval_ns);
 	runner->running = false;
-	if (!runner->apart)
-		runner->not_before_ns = add_interval(now_ns, runner->min_interval_ns);
+	if (!runner->apart) {
+		add_debt(runner, cost_ns, now_ns);
+		runner->not_before_ns = add_interval(now_ns, distance(runner));
+	}
 	runner->due_ns = add_interval(now_ns, interval);
 }

@@ -10,11 +10,18 @@
  *   - after each run, good or bad, nothing happens for min_interval (counted from its end);
  *   - without a request it runs max_interval after a good run, min(retry_interval, max_interval)
  *     after a bad one, but never within min_interval. A good run in between cancels the retry.
+ *
+ * With runner_pace() the distance follows what runs cost. Each run adds its cost to a debt, which is
+ * paid off at half of real time, also while it runs. As long as the debt is below
+ * RUNNER_DEBT_LIMIT_NS the next run may start at once; else when it has come down to that, but never
+ * later than min_interval would have it. So a run now and then is never late, a flood of cheap ones
+ * takes half of the time at most, and dear ones are min_interval apart, as without a pace.
  */
 
 #include "base/util.h"
 
-#define RUNNER_NEVER INT64_MAX
+#define RUNNER_NEVER         INT64_MAX
+#define RUNNER_DEBT_LIMIT_NS INT64_C(2000000000)
 
 struct runner {
 	int64_t min_interval_ns;
@@ -22,21 +29,27 @@ struct runner {
 	int64_t max_interval_ns;
 	bool requested;
 	bool running;
-	bool apart;            /* what runs is no run of the schedule */
-	int64_t not_before_ns; /* end of the last run + min_interval */
+	bool apart; /* what runs is no run of the schedule */
+	bool paced;
+	int64_t debt_ns;       /* at the end of the last run, ... */
+	int64_t debt_at_ns;    /* ... which was then */
+	int64_t not_before_ns; /* end of the last run + its distance */
 	int64_t due_ns;        /* the next run without a request */
 };
 
 /* max_interval must not be less than min_interval. Nothing is due before the first request. */
 void runner_init(struct runner *runner, int64_t min_interval_ns, int64_t retry_interval_ns,
 		 int64_t max_interval_ns);
+/* Directly after runner_init(). */
+void runner_pace(struct runner *runner);
 void runner_request(struct runner *runner);
 /* When the next run should start: now or earlier, later, or RUNNER_NEVER (as while one runs). */
 int64_t runner_next(const struct runner *runner, int64_t now_ns);
 void runner_started(struct runner *runner);
 /*
  * The same for a run that somebody else decided on. It serves the requests made before it, but the
- * next run keeps no distance from it.
+ * next run keeps no distance from it, and it leaves no debt.
  */
 void runner_started_apart(struct runner *runner);
-void runner_finished(struct runner *runner, bool success, int64_t now_ns);
+/* cost: how long the run took, as its owner sees it; without a pace it does not count. */
+void runner_finished(struct runner *runner, bool success, int64_t cost_ns, int64_t now_ns);

@@ -331,7 +331,8 @@ static void log_start(const struct daemon_input *input)
 		 KV("kubeconfig", LOG_STR(input->kubeconfig)),
 		 KV("detectLocalMode", LOG_STR(detect_mode_name(config->detect_mode))),
 		 KV("masqueradeAll", LOG_BOOL(config->masquerade_all)),
-		 KV("syncPeriod", LOG_STR(sync)), KV("minSyncPeriod", LOG_STR(min)));
+		 KV("syncPeriod", LOG_STR(sync)),
+		 KV("minSyncPeriod", LOG_STR(config->min_sync_explicit ? min : "by cost")));
 }
 
 static const char *get_environment(const char *name)

@@ -143,7 +143,7 @@ static void on_synced(void *arg, const struct backend_result *result)
 	struct proxier *proxier = arg;
 	bool good = result->error == 0;
 
-	runner_finished(&proxier->runner, good, now_ns(proxier));
+	runner_finished(&proxier->runner, good, result->duration_ns, now_ns(proxier));
 	if (!good) {
 		log_failure(proxier, result);
 	} else {
@@ -184,6 +184,8 @@ int proxier_new(struct event_base *loop, const struct backend_ops *ops,
 	};
 	runner_init(&proxier->runner, settings->min_sync_period_ns, settings->sync_period_ns,
 		    MAX(MAX_INTERVAL_NS, settings->min_sync_period_ns));
+	if (!settings->min_sync_explicit)
+		runner_pace(&proxier->runner);
 	r = ops->open(loop, settings, &proxier->events, &proxier->backend, err);
 	if (r < 0) {
 		proxier_free(proxier);

@@ -6,7 +6,7 @@
  * model asks for, and says in the log how that went.
  *
  * Nothing is written before proxier_start(). After that a request runs as soon as the least time
- * between syncs allows, the first one at once; a failed sync is tried again after the sync period,
+ * between syncs allows, or where none was asked for the pace (runner.h), the first one at once; a failed sync is tried again after the sync period,
  * the one of the start too; rules that somebody else removed are put back at once.
  */
 

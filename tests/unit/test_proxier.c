@@ -27,13 +27,14 @@ static struct fake {
 	int inside_error;    /* with this */
 	bool request_inside; /* a change arrives during such a sync */
 	int opened, closed, syncs, full_requests, watches;
-	int log; /* what was logged, as a file */
+	int64_t cost_ns; /* of syncs */
+	int log;         /* what was logged, as a file */
 	struct proxier *proxier;
 } fake;
 
 static void finish(int error, const char *text)
 {
-	struct backend_result result = {.error = error};
+	struct backend_result result = {.error = error, .duration_ns = fake.cost_ns};
 
 	if (error)
 		err_set(&result.err, error, "%s", text);
@@ -128,6 +129,7 @@ static int set_up(void **state)
 	f->model = model_new("node-a", 0);
 	f->settings.sync_period_ns = 30 * S;
 	f->settings.min_sync_period_ns = 1 * S;
+	f->settings.min_sync_explicit = true;
 	*state = f;
 	return 0;
 }
@@ -398,6 +400,43 @@ static void a_backend_that_cannot_open_is_an_error(void **state)
 	assert_null(f->proxier);
 }
 
+static void without_a_least_time_syncs_follow_their_cost(void **state)
+{
+	struct fixture *f = *state;
+
+	f->settings.min_sync_explicit = false;
+	make_proxier(f);
+	proxier_start(f->proxier);
+	finish(0, NULL);
+	for (int i = 0; i < 10; i++) { /* cheap ones: each change at once */
+		proxier_request(f->proxier);
+		pass(f, 0);
+		assert_int_equal(fake.syncs, 2 + i);
+		finish(0, NULL);
+	}
+	proxier_request(f->proxier);
+	pass(f, 0);
+	fake.cost_ns = 5 * S; /* a dear one: the next keeps its distance */
+	fake.now_ns += fake.cost_ns;
+	finish(0, NULL);
+	proxier_request(f->proxier);
+	assert_true(proxier_next_ns(f->proxier) == fake.now_ns + 1 * S);
+}
+
+static void a_least_time_that_is_asked_for_is_kept_whatever_syncs_cost(void **state)
+{
+	struct fixture *f = *state;
+
+	make_proxier(f);
+	proxier_start(f->proxier);
+	finish(0, NULL);
+	proxier_request(f->proxier);
+	pass(f, 0);
+	finish(0, NULL);
+	proxier_request(f->proxier);
+	assert_true(proxier_next_ns(f->proxier) == fake.now_ns + 1 * S);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -416,6 +455,8 @@ int main(void)
 		TEST(a_repeated_failure_is_logged_once_and_counted),
 		TEST(a_new_failure_is_logged_again),
 		TEST(a_backend_that_cannot_open_is_an_error),
+		TEST(without_a_least_time_syncs_follow_their_cost),
+		TEST(a_least_time_that_is_asked_for_is_kept_whatever_syncs_cost),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -37,7 +37,7 @@ static void tick(struct world *world)
 		return;
 	runner_started(&world->runner);
 	world->runs++;
-	runner_finished(&world->runner, !world->fails, world->now);
+	runner_finished(&world->runner, !world->fails, 0, world->now);
 }
 
 static void step(struct world *world, int64_t ns)
@@ -93,7 +93,7 @@ static void runner_min_interval_counts_from_the_end_of_a_run(void **state attr_u
 	runner_request(runner);
 	runner_started(runner);
 	world.now += 7 * S; /* a slow run */
-	runner_finished(runner, true, world.now);
+	runner_finished(runner, true, 0, world.now);
 	runner_request(runner);
 	assert_int_equal(runner_next(runner, world.now), world.now + 1 * S);
 }
@@ -120,7 +120,7 @@ static void runner_request_during_a_run_is_kept(void **state attr_unused)
 	runner_started(runner);
 	runner_request(runner);
 	assert_true(runner_next(runner, world.now) == RUNNER_NEVER);
-	runner_finished(runner, true, world.now);
+	runner_finished(runner, true, 0, world.now);
 	assert_int_equal(runner_next(runner, world.now), world.now + 1 * S);
 }
 
@@ -231,15 +231,143 @@ static void runner_keeps_no_distance_from_a_run_apart(void **state attr_unused)
 
 	runner_started_apart(&world.runner);
 	runner_request(&world.runner);
-	runner_finished(&world.runner, true, world.now);
+	runner_finished(&world.runner, true, 0, world.now);
 	tick(&world);
 	assert_int_equal(world.runs, 1);
 	request(&world);
 	assert_int_equal(world.runs, 1); /* of the schedule: from here on it counts */
 	runner_started_apart(&world.runner);
-	runner_finished(&world.runner, false, world.now);
+	runner_finished(&world.runner, false, 0, world.now);
 	step(&world, 5 * S);
 	assert_int_equal(world.runs, 2); /* the retry of that, which served the request, too */
+}
+
+/* -- the pace */
+
+static struct world paced_new(void)
+{
+	struct world world = world_new(1 * S, 30 * S, 3600 * S);
+
+	runner_pace(&world.runner);
+	return world;
+}
+
+/* Something is asked for, and runs for so long as soon as it may. Returns how long it waited. */
+static int64_t run_for(struct world *world, int64_t cost)
+{
+	int64_t asked = world->now;
+
+	runner_request(&world->runner);
+	world->now = MAX(world->now, runner_next(&world->runner, world->now));
+	runner_started(&world->runner);
+	world->now += cost;
+	runner_finished(&world->runner, !world->fails, cost, world->now);
+	return world->now - cost - asked;
+}
+
+static void pace_lets_single_runs_start_at_once(void **state attr_unused)
+{
+	struct world world = paced_new();
+
+	for (int i = 0; i < 100; i++) {
+		assert_true(run_for(&world, 1 * S) == 0);
+		world.now += 1 * S; /* what the run left is paid off in as much time */
+	}
+}
+
+static void pace_lets_a_burst_run_until_two_seconds_of_debt(void **state attr_unused)
+{
+	struct world world = paced_new();
+
+	for (int i = 0; i < 40; i++) /* 100 ms each leave 50 ms each */
+		assert_true(run_for(&world, 100 * MS) == 0);
+	assert_true(run_for(&world, 100 * MS) == 0); /* the debt is not above the limit yet */
+	assert_true(run_for(&world, 100 * MS) == 100 * MS);
+}
+
+static void pace_leaves_half_of_the_time_in_a_flood(void **state attr_unused)
+{
+	struct world world = paced_new();
+	int64_t start;
+
+	while (run_for(&world, 2 * MS) == 0) {
+	}
+	start = world.now;
+	for (int i = 0; i < 1000; i++)
+		run_for(&world, 2 * MS);
+	assert_true(world.now - start == 1000 * (2 + 2) * MS);
+}
+
+static void pace_never_waits_longer_than_the_least_interval(void **state attr_unused)
+{
+	struct world world = paced_new();
+
+	assert_true(run_for(&world, 60 * S) == 0);
+	for (int i = 0; i < 10; i++)
+		assert_true(run_for(&world, 60 * S) == 1 * S);
+	world.now += 5 * S; /* and it is forgotten soon: 2.5 s at half of real time */
+	for (int i = 0; i < 20; i++)
+		assert_true(run_for(&world, 200 * MS) == 0);
+}
+
+static void pace_forgives_debt_at_half_of_real_time(void **state attr_unused)
+{
+	struct world world = paced_new();
+
+	run_for(&world, 4 * S); /* leaves 2 s */
+	world.now += 2 * S;     /* of which 1 s stays */
+	assert_true(run_for(&world, 2 * S) == 0);
+	assert_true(runner_next(&world.runner, world.now) != world.now);
+	runner_request(&world.runner);
+	assert_true(runner_next(&world.runner, world.now) == world.now);
+	run_for(&world, 500 * MS);
+	runner_request(&world.runner);
+	assert_true(runner_next(&world.runner, world.now) == world.now + 500 * MS);
+}
+
+static void pace_counts_no_run_apart(void **state attr_unused)
+{
+	struct world world = paced_new();
+
+	runner_started_apart(&world.runner);
+	world.now += 60 * S;
+	runner_finished(&world.runner, true, 60 * S, world.now);
+	for (int i = 0; i < 40; i++)
+		assert_true(run_for(&world, 100 * MS) == 0);
+}
+
+static void pace_keeps_the_retry_of_a_failed_run(void **state attr_unused)
+{
+	struct world world = paced_new();
+
+	world.fails = true;
+	run_for(&world, 100 * MS);
+	assert_true(runner_next(&world.runner, world.now) == world.now + 30 * S);
+}
+
+static void pace_takes_odd_costs(void **state attr_unused)
+{
+	struct world world = paced_new();
+
+	run_for(&world, 1 * S);
+	runner_request(&world.runner);
+	runner_started(&world.runner);
+	runner_finished(&world.runner, true, -5 * S, world.now); /* no clock is so bad: as 0 */
+	runner_request(&world.runner);
+	assert_true(runner_next(&world.runner, world.now) == world.now);
+	runner_started(&world.runner);
+	runner_finished(&world.runner, true, INT64_MAX, world.now); /* more than has passed */
+	runner_request(&world.runner);
+	assert_true(runner_next(&world.runner, world.now) == world.now + 1 * S);
+}
+
+static void without_a_pace_costs_do_not_count(void **state attr_unused)
+{
+	struct world world = world_new(1 * S, 30 * S, 3600 * S);
+
+	run_for(&world, 1 * MS);
+	assert_true(run_for(&world, 60 * S) == 1 * S);
+	assert_true(run_for(&world, 1 * MS) == 1 * S);
 }
 
 int main(void)
@@ -259,6 +387,15 @@ int main(void)
 		cmocka_unit_test(runner_retry_is_not_later_than_max_interval),
 		cmocka_unit_test(runner_without_intervals_runs_each_request),
 		cmocka_unit_test(runner_keeps_no_distance_from_a_run_apart),
+		cmocka_unit_test(pace_lets_single_runs_start_at_once),
+		cmocka_unit_test(pace_lets_a_burst_run_until_two_seconds_of_debt),
+		cmocka_unit_test(pace_leaves_half_of_the_time_in_a_flood),
+		cmocka_unit_test(pace_never_waits_longer_than_the_least_interval),
+		cmocka_unit_test(pace_forgives_debt_at_half_of_real_time),
+		cmocka_unit_test(pace_counts_no_run_apart),
+		cmocka_unit_test(pace_keeps_the_retry_of_a_failed_run),
+		cmocka_unit_test(pace_takes_odd_costs),
+		cmocka_unit_test(without_a_pace_costs_do_not_count),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/map.h"
 
-#include <endian.h>
 #include <stdlib.h>
+
+#include "base/siphash.h"
 
 /* Open addressing, linear probing; a removed entry keeps its place with key NULL, value DEAD. */
 
@@ -10,66 +11,10 @@ static char dead_mark;
 #define DEAD ((void *)&dead_mark)
 
 /*
- * SipHash-1-3, with a key that each process draws for itself. Names come from whoever may create
- * objects: with a hash that can be known beforehand, some thousands of them could be chosen to
- * share one place, and every lookup would walk over all of them.
+ * The key is drawn by each process for itself. Names come from whoever may create objects: with a
+ * hash that can be known beforehand, some thousands of them could be chosen to share one place, and
+ * every lookup would walk over all of them.
  */
-struct sip {
-	uint64_t v[4];
-};
-
-static uint64_t rotate(uint64_t x, unsigned int n)
-{
-	return x << n | x >> (64 - n);
-}
-
-static void sip_round(struct sip *sip)
-{
-	uint64_t *v = sip->v;
-
-	v[0] += v[1];
-	v[2] += v[3];
-	v[1] = rotate(v[1], 13) ^ v[0];
-	v[3] = rotate(v[3], 16) ^ v[2];
-	v[0] = rotate(v[0], 32);
-	v[2] += v[1];
-	v[0] += v[3];
-	v[1] = rotate(v[1], 17) ^ v[2];
-	v[3] = rotate(v[3], 21) ^ v[0];
-	v[2] = rotate(v[2], 32);
-}
-
-static void sip_word(struct sip *sip, uint64_t word)
-{
-	sip->v[3] ^= word;
-	sip_round(sip);
-	sip->v[0] ^= word;
-}
-
-uint64_t map_hash(const uint64_t key[2], const char *text)
-{
-	struct sip sip = {{
-		key[0] ^ UINT64_C(0x736f6d6570736575),
-		key[1] ^ UINT64_C(0x646f72616e646f6d),
-		key[0] ^ UINT64_C(0x6c7967656e657261),
-		key[1] ^ UINT64_C(0x7465646279746573),
-	}};
-	size_t n = strlen(text), at = 0;
-	uint64_t word;
-
-	for (; n - at >= sizeof(word); at += sizeof(word)) {
-		memcpy(&word, text + at, sizeof(word));
-		sip_word(&sip, le64toh(word));
-	}
-	word = 0;
-	memcpy(&word, text + at, n - at);
-	sip_word(&sip, le64toh(word) | (uint64_t)n << 56);
-	sip.v[2] ^= 0xff;
-	for (int i = 0; i < 3; i++)
-		sip_round(&sip);
-	return sip.v[0] ^ sip.v[1] ^ sip.v[2] ^ sip.v[3];
-}
-
 static uint32_t hash_of(const char *text)
 {
 	static uint64_t key[2];
@@ -78,7 +23,7 @@ static uint32_t hash_of(const char *text)
 	if (!drawn)
 		arc4random_buf(key, sizeof(key));
 	drawn = true;
-	return (uint32_t)map_hash(key, text);
+	return (uint32_t)siphash(key, text, strlen(text));
 }
 
 static struct map_entry *find(const struct map *map, const char *key, uint32_t hash)

@@ -36,5 +36,3 @@ void *map_set(struct map *map, const char *key, void *value);
 void *map_remove(struct map *map, const char *key); /* the value removed, or NULL */
 void *map_next(const struct map *map, size_t *at);
 const char *map_next_key(const struct map *map, size_t *at);
-
-uint64_t map_hash(const uint64_t key[2], const char *text); /* for tests: SipHash-1-3 */

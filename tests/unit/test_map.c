@@ -158,31 +158,10 @@ static void order_differs_from_process_to_process(void **state attr_unused)
 	assert_string_not_equal(first, second);
 }
 
-/* What CPython, whose strings use the same function, hashes them to with the key 0. */
-static void the_hash_is_siphash_1_3(void **state attr_unused)
-{
-	static const struct {
-		const char *text;
-		uint64_t hash;
-	} rows[] = {
-		{"a", UINT64_C(0x407448d2b89b1813)},
-		{"abcdefg", UINT64_C(0x6db12aae9070f506)},
-		{"abcdefgh", UINT64_C(0x3f7b849c0b8e35ea)},
-		{"default/web:http", UINT64_C(0x2a0c76e349c7a6f9)},
-	};
-	static const uint64_t zero[2], other[2] = {0, 1};
-
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		assert_int_equal(map_hash(zero, rows[i].text), rows[i].hash);
-		assert_int_not_equal(map_hash(other, rows[i].text), rows[i].hash);
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(order_differs_from_process_to_process),
-		cmocka_unit_test(the_hash_is_siphash_1_3),
 		cmocka_unit_test(empty_map_has_nothing),
 		cmocka_unit_test(every_entry_is_found_and_walked_once),
 		cmocka_unit_test(set_replaces_key_and_value),

@@ -91,5 +91,12 @@ const char *probability_text(unsigned int one_in)
 
 uint32_t probability_value(unsigned int one_in)
 {
-	return (uint32_t)lround(2147483648.0 * strtod(probability_text(one_in), NULL));
+	static uint32_t known[256];
+	uint32_t value = one_in < ARRAY_SIZE(known) ? known[one_in] : 0;
+
+	if (value == 0)
+		value = (uint32_t)lround(2147483648.0 * strtod(probability_text(one_in), NULL));
+	if (one_in < ARRAY_SIZE(known))
+		known[one_in] = value;
+	return value;
 }

@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <arpa/inet.h>
+#include <assert.h>
+#include <endian.h>
+#include <errno.h>
+#include <libmnl/libmnl.h>
+#include <linux/netfilter.h>
+#include <linux/netfilter/nf_tables.h>
+#include <linux/netfilter/nf_tables_compat.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <linux/netfilter/xt_comment.h>
+#include <linux/netfilter/xt_nfacct.h>
+#include <linux/netfilter/xt_recent.h>
+#include <linux/netfilter/xt_statistic.h>
+#include <stdlib.h>
+
+#include "backends/iptables/nft_rule.h"
+#include "base/siphash.h"
+
+/*
+ * What is hashed is a list of pieces, each with its kind and length before it, so that no two lists
+ * read alike. An expression is its name, then its attributes by rising type; of those that the
+ * tables below know, only what says something about the rule. Of an expression that they do not
+ * know (a rule of somebody else) every byte counts. A rule of our own is written as a message and
+ * read back the same way: nothing is said twice.
+ */
+
+#define ATTR_MAX 15 /* types above it (no kernel has them) count in the order in which they come */
+
+enum piece {
+	PIECE_EXPRESSION = 0x100, /* above the attributes' own types */
+	PIECE_RAW,
+	PIECE_VERDICT,
+	PIECE_CHAIN,
+	PIECE_USER_DATA,
+};
+
+static void add_piece(struct siphash *hash, unsigned int kind, const void *data, size_t n)
+{
+	const uint32_t head[] = {kind, (uint32_t)n};
+
+	siphash_add(hash, head, sizeof(head));
+	siphash_add(hash, data, n);
+}
+
+static void add_attr(struct siphash *hash, unsigned int kind, const struct nlattr *attr)
+{
+	add_piece(hash, kind, mnl_attr_get_payload(attr), mnl_attr_get_payload_len(attr));
+}
+
+/* -- reading attributes */
+
+/* A list of attributes that fills its place; the last may lack its padding. */
+struct attrs {
+	const uint8_t *at;
+	size_t left;
+};
+
+static struct attrs nested(const struct nlattr *attr)
+{
+	return (struct attrs){mnl_attr_get_payload(attr), mnl_attr_get_payload_len(attr)};
+}
+
+/* 1: *ret is the next one; 0: that was all; -EBADMSG. */
+static int next_attr(struct attrs *attrs, const struct nlattr **ret)
+{
+	const struct nlattr *attr = (const void *)attrs->at;
+	size_t step;
+
+	if (attrs->left == 0)
+		return 0;
+	if (attrs->left < sizeof(*attr) || attr->nla_len < sizeof(*attr) ||
+	    attr->nla_len > attrs->left)
+		return -EBADMSG;
+	step = MIN(attrs->left, (size_t)MNL_ALIGN(attr->nla_len));
+	attrs->at += step;
+	attrs->left -= step;
+	*ret = attr;
+	return 1;
+}
+
+/*
+ * Attributes by type, up to max; others go to `other`, or are passed over when it is NULL. Of two
+ * with one type the last counts, as the kernel has it; it sends none but for padding.
+ */
+static int by_type(struct attrs attrs, const struct nlattr *ret[], unsigned int max,
+		   struct siphash *other)
+{
+	const struct nlattr *attr;
+	int r;
+
+	memset(ret, 0, (max + 1) * sizeof(*ret));
+	while ((r = next_attr(&attrs, &attr)) > 0) {
+		unsigned int type = mnl_attr_get_type(attr);
+
+		if (type <= max)
+			ret[type] = attr;
+		else if (other)
+			add_attr(other, type, attr);
+	}
+	return r;
+}
+
+/* The text of an attribute; NULL when there is none, or no end of it. */
+static const char *text_of(const struct nlattr *attr)
+{
+	if (!attr || !memchr(mnl_attr_get_payload(attr), '\0', mnl_attr_get_payload_len(attr)))
+		return NULL;
+	return mnl_attr_get_str(attr);
+}
+
+/* -- xt matches and targets */
+
+struct field {
+	size_t offset;
+	size_t size;
+	bool text; /* ends at its NUL */
+};
+
+#define FIELD(type, member)                                                \
+	{                                                                  \
+		offsetof(type, member), sizeof(((type *)0)->member), false \
+	}
+#define TEXT(type, member)                                                \
+	{                                                                 \
+		offsetof(type, member), sizeof(((type *)0)->member), true \
+	}
+
+/* Those in which not every byte counts: the kernel's own fields, and bytes that mean nothing. */
+static const struct xt {
+	const char *name;
+	uint32_t revision;
+	struct field fields[8];
+} xts[] = {
+	{"comment", 0, {TEXT(struct xt_comment_info, comment)}},
+	{"nfacct", 0, {TEXT(struct xt_nfacct_match_info, name)}},
+	{"nfacct", 1, {TEXT(struct xt_nfacct_match_info_v1, name)}},
+	{"recent",
+	 1,
+	 {
+		 FIELD(struct xt_recent_mtinfo_v1, seconds),
+		 FIELD(struct xt_recent_mtinfo_v1, hit_count),
+		 FIELD(struct xt_recent_mtinfo_v1, check_set),
+		 FIELD(struct xt_recent_mtinfo_v1, invert),
+		 TEXT(struct xt_recent_mtinfo_v1, name),
+		 FIELD(struct xt_recent_mtinfo_v1, side),
+		 FIELD(struct xt_recent_mtinfo_v1, mask),
+	 }},
+	{"statistic",
+	 0,
+	 {
+		 FIELD(struct xt_statistic_info, mode),
+		 FIELD(struct xt_statistic_info, flags),
+		 FIELD(struct xt_statistic_info, u.nth.every), /* or the probability */
+		 FIELD(struct xt_statistic_info, u.nth.packet),
+	 }},
+};
+
+static const struct xt *find_xt(const char *name, uint32_t revision)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(xts); i++)
+		if (xts[i].revision == revision && streq(xts[i].name, name))
+			return &xts[i];
+	return NULL;
+}
+
+static int add_fields(struct siphash *hash, const struct xt *xt, const struct nlattr *attr)
+{
+	const uint8_t *info = mnl_attr_get_payload(attr);
+	size_t size = mnl_attr_get_payload_len(attr);
+
+	for (const struct field *f = xt->fields; f < xt->fields + ARRAY_SIZE(xt->fields); f++) {
+		const void *at = info + f->offset;
+
+		if (f->size == 0)
+			break;
+		if (f->offset + f->size > size)
+			return -EBADMSG;
+		add_piece(hash, PIECE_RAW, at, f->text ? strnlen(at, f->size) : f->size);
+	}
+	return 0;
+}
+
+/* Padding is zeros, and zeros at the end of a structure of fixed size may be left out. */
+static void add_info(struct siphash *hash, const struct nlattr *attr)
+{
+	const uint8_t *info = mnl_attr_get_payload(attr);
+	size_t n = mnl_attr_get_payload_len(attr);
+
+	while (n > 0 && info[n - 1] == 0)
+		n--;
+	add_piece(hash, NFTA_MATCH_INFO, info, n);
+}
+
+static_assert(NFTA_MATCH_NAME == (int)NFTA_TARGET_NAME && NFTA_MATCH_REV == (int)NFTA_TARGET_REV &&
+		      NFTA_MATCH_INFO == (int)NFTA_TARGET_INFO,
+	      "matches and targets have the same attributes");
+
+static int add_xt(struct siphash *hash, const struct nlattr *data)
+{
+	const struct nlattr *tb[NFTA_MATCH_MAX + 1];
+	const struct xt *xt;
+	const char *name;
+	uint32_t revision;
+	int r;
+
+	r = by_type(nested(data), tb, NFTA_MATCH_MAX, hash);
+	if (r < 0)
+		return r;
+	name = text_of(tb[NFTA_MATCH_NAME]);
+	if (!name || !tb[NFTA_MATCH_REV] || !tb[NFTA_MATCH_INFO] ||
+	    mnl_attr_get_payload_len(tb[NFTA_MATCH_REV]) != sizeof(revision))
+		return -EBADMSG;
+	revision = mnl_attr_get_u32(tb[NFTA_MATCH_REV]);
+	add_piece(hash, NFTA_MATCH_NAME, name, strlen(name));
+	add_piece(hash, NFTA_MATCH_REV, &revision, sizeof(revision));
+	xt = find_xt(name, ntohl(revision));
+	if (xt)
+		return add_fields(hash, xt, tb[NFTA_MATCH_INFO]);
+	add_info(hash, tb[NFTA_MATCH_INFO]);
+	return 0;
+}
+
+/* -- nf_tables' own expressions */
+
+static int add_verdict(struct siphash *hash, const struct nlattr *attr)
+{
+	const struct nlattr *tb[NFTA_VERDICT_MAX + 1];
+	const char *chain = NULL;
+	int r;
+
+	r = by_type(nested(attr), tb, NFTA_VERDICT_MAX, hash);
+	if (r < 0)
+		return r;
+	if (tb[NFTA_VERDICT_CHAIN]) {
+		chain = text_of(tb[NFTA_VERDICT_CHAIN]);
+		if (!chain)
+			return -EBADMSG;
+	}
+	if (tb[NFTA_VERDICT_CODE])
+		add_attr(hash, PIECE_VERDICT, tb[NFTA_VERDICT_CODE]);
+	if (chain)
+		add_piece(hash, PIECE_CHAIN, chain, strlen(chain));
+	return 0;
+}
+
+/* A value to compare with, or a verdict. */
+static int add_value(struct siphash *hash, unsigned int type, const struct nlattr *attr)
+{
+	const struct nlattr *tb[NFTA_DATA_MAX + 1];
+	int r;
+
+	r = by_type(nested(attr), tb, NFTA_DATA_MAX, hash);
+	if (r < 0)
+		return r;
+	if (tb[NFTA_DATA_VALUE])
+		add_attr(hash, type, tb[NFTA_DATA_VALUE]);
+	if (tb[NFTA_DATA_VERDICT])
+		return add_verdict(hash, tb[NFTA_DATA_VERDICT]);
+	return 0;
+}
+
+static bool is_zero(const struct nlattr *attr)
+{
+	const uint8_t *bytes = mnl_attr_get_payload(attr);
+
+	for (size_t i = 0; i < mnl_attr_get_payload_len(attr); i++)
+		if (bytes[i])
+			return false;
+	return true;
+}
+
+#define BIT(n) (1U << (n))
+
+/* Known expressions; bits are types of attributes. Types without a bit count byte by byte. */
+static const struct native {
+	const char *name;
+	unsigned int values;  /* hold a value or verdict */
+	unsigned int ignored; /* say nothing about the rule */
+	unsigned int
+		defaults; /* zero is the same as absent: older kernels have no such attribute */
+} natives[] = {
+	{"meta", 0, 0, 0},
+	{"payload", 0, 0, 0},
+	{"cmp", BIT(NFTA_CMP_DATA), 0, 0},
+	{"bitwise", BIT(NFTA_BITWISE_MASK) | BIT(NFTA_BITWISE_XOR), 0, BIT(NFTA_BITWISE_OP)},
+	{"counter", 0, BIT(NFTA_COUNTER_BYTES) | BIT(NFTA_COUNTER_PACKETS) | BIT(NFTA_COUNTER_PAD),
+	 0},
+	{"immediate", BIT(NFTA_IMMEDIATE_DATA), 0, 0},
+};
+
+static const struct native *find_native(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(natives); i++)
+		if (streq(natives[i].name, name))
+			return &natives[i];
+	return NULL;
+}
+
+static int add_native(struct siphash *hash, const struct native *native, const struct nlattr *data)
+{
+	const struct nlattr *tb[ATTR_MAX + 1];
+	int r;
+
+	r = by_type(nested(data), tb, ATTR_MAX, hash);
+	if (r < 0)
+		return r;
+	for (unsigned int type = 0; type <= ATTR_MAX; type++) {
+		if (!tb[type] || native->ignored & BIT(type) ||
+		    (native->defaults & BIT(type) && is_zero(tb[type])))
+			continue;
+		if (!(native->values & BIT(type))) {
+			add_attr(hash, type, tb[type]);
+			continue;
+		}
+		r = add_value(hash, type, tb[type]);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int add_expression(struct siphash *hash, const struct nlattr *element)
+{
+	const struct nlattr *tb[NFTA_EXPR_MAX + 1];
+	const struct native *native;
+	const char *name;
+	int r;
+
+	r = by_type(nested(element), tb, NFTA_EXPR_MAX, hash);
+	if (r < 0)
+		return r;
+	name = text_of(tb[NFTA_EXPR_NAME]);
+	if (!name)
+		return -EBADMSG;
+	add_piece(hash, PIECE_EXPRESSION, name, strlen(name));
+	if (!tb[NFTA_EXPR_DATA])
+		return 0;
+	native = find_native(name);
+	if (native)
+		return add_native(hash, native, tb[NFTA_EXPR_DATA]);
+	if (streq(name, "match") || streq(name, "target"))
+		return add_xt(hash, tb[NFTA_EXPR_DATA]);
+	add_attr(hash, PIECE_RAW, tb[NFTA_EXPR_DATA]);
+	return 0;
+}
+
+/* -- rules */
+
+static void begin_digest(struct siphash *hash)
+{
+	static uint64_t key[2];
+	static bool drawn;
+
+	if (!drawn)
+		arc4random_buf(key, sizeof(key));
+	drawn = true;
+	siphash_init(hash, key);
+}
+
+/* Either may be NULL. */
+static int digest(const struct nlattr *expressions, const struct nlattr *user_data, uint64_t *ret)
+{
+	const struct nlattr *element;
+	struct siphash hash;
+	struct attrs attrs = {0};
+	int r;
+
+	begin_digest(&hash);
+	if (expressions)
+		attrs = nested(expressions);
+	while ((r = next_attr(&attrs, &element)) > 0) {
+		r = add_expression(&hash, element);
+		if (r < 0)
+			return r;
+	}
+	if (r < 0)
+		return r;
+	if (user_data)
+		add_attr(&hash, PIECE_USER_DATA, user_data);
+	*ret = siphash_end(&hash);
+	return 0;
+}
+
+static int read_family(const struct nlmsghdr *message, enum family *ret)
+{
+	const struct nfgenmsg *head;
+
+	if (message->nlmsg_len < MNL_NLMSG_HDRLEN + MNL_ALIGN(sizeof(*head)) ||
+	    message->nlmsg_type >> 8 != NFNL_SUBSYS_NFTABLES ||
+	    ((message->nlmsg_type & 0xff) != NFT_MSG_NEWRULE &&
+	     (message->nlmsg_type & 0xff) != NFT_MSG_DELRULE))
+		return -EBADMSG;
+	head = mnl_nlmsg_get_payload(message);
+	if (head->nfgen_family != NFPROTO_IPV4 && head->nfgen_family != NFPROTO_IPV6)
+		return -EAFNOSUPPORT;
+	*ret = head->nfgen_family == NFPROTO_IPV4 ? FAMILY_IPV4 : FAMILY_IPV6;
+	return 0;
+}
+
+int nft_rule_digest_message(const struct nlmsghdr *message, struct nft_rule_seen *ret)
+{
+	const struct nlattr *tb[NFTA_RULE_MAX + 1];
+	struct nft_rule_seen seen = {0};
+	struct attrs attrs;
+	int r;
+
+	r = read_family(message, &seen.family);
+	if (r < 0)
+		return r;
+	attrs.at = mnl_nlmsg_get_payload_offset(message, sizeof(struct nfgenmsg));
+	attrs.left = (size_t)((const uint8_t *)message + message->nlmsg_len - attrs.at);
+	r = by_type(attrs, tb, NFTA_RULE_MAX, NULL);
+	if (r < 0)
+		return r;
+	seen.table = text_of(tb[NFTA_RULE_TABLE]);
+	seen.chain = text_of(tb[NFTA_RULE_CHAIN]);
+	if (!seen.table || !seen.chain || !tb[NFTA_RULE_HANDLE] ||
+	    mnl_attr_get_payload_len(tb[NFTA_RULE_HANDLE]) != sizeof(seen.handle))
+		return -EBADMSG;
+	seen.handle = be64toh(mnl_attr_get_u64(tb[NFTA_RULE_HANDLE]));
+	if (!tb[NFTA_RULE_EXPRESSIONS] && (message->nlmsg_type & 0xff) == NFT_MSG_NEWRULE)
+		return -EBADMSG;
+	r = digest(tb[NFTA_RULE_EXPRESSIONS], tb[NFTA_RULE_USERDATA], &seen.digest);
+	if (r == 0)
+		*ret = seen;
+	return r;
+}
+
+uint64_t nft_rule_digest(enum family family, const struct rule *rule)
+{
+	_Alignas(struct nlmsghdr) uint8_t room[NFT_RULE_MESSAGE_MAX];
+	struct nlmsghdr *message = mnl_nlmsg_put_header(room);
+	const struct nlattr *tb[NFTA_RULE_MAX + 1];
+	struct attrs attrs;
+	uint64_t ret = 0;
+	int r;
+
+	nft_rule_put(message, family, rule);
+	attrs = (struct attrs){mnl_nlmsg_get_payload(message), mnl_nlmsg_get_payload_len(message)};
+	r = by_type(attrs, tb, NFTA_RULE_MAX, NULL);
+	assert(r == 0);
+	r = digest(tb[NFTA_RULE_EXPRESSIONS], NULL, &ret);
+	assert(r == 0);
+	return ret;
+}

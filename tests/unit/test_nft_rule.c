@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What nft_rule.h leaves in the kernel is what iptables-restore leaves there: to iptables-save, to
+ * nft, to a dump of the bytes, to iptables -C and -D, and to a newer iptables.
+ */
+
+#include "nft_lab.h"
+
+#define RANDOM_ROUNDS 40 /* about 60 rules each, for each family */
+
+/* What was written in which namespace. */
+struct lab {
+	int sides[LAB_SIDES];
+	struct shapes shapes;
+};
+
+static void lab_begin(struct lab *lab, enum family family)
+{
+	bool nfacct = false;
+
+	for (int side = 0; side < LAB_SIDES; side++) {
+		lab_enter_new();
+		lab->sides[side] = lab_namespace();
+		nfacct = lab_nfacct();
+	}
+	shapes_init(&lab->shapes, family, nfacct);
+}
+
+static void lab_write(struct lab *lab)
+{
+	lab_enter(lab->sides[LAB_TOOL]);
+	lab_write_with_tool(&lab->shapes);
+	lab_enter(lab->sides[LAB_OURS]);
+	assert_int_equal(lab_write_ours(&lab->shapes), 0);
+}
+
+static void lab_end(struct lab *lab)
+{
+	for (int side = 0; side < LAB_SIDES; side++)
+		close(lab->sides[side]);
+	shapes_done(&lab->shapes);
+}
+
+/* -- comparisons */
+
+static void same_text(const char *a, const char *b)
+{
+	size_t line = 1;
+
+	for (; *a && *a == *b; a++, b++)
+		line += *a == '\n';
+	if (*a || *b)
+		fail_msg("line %zu: \"%.200s\" here, \"%.200s\" there", line, a, b);
+}
+
+static void same_output(const struct lab *lab, const char *command)
+{
+	char *out[LAB_SIDES];
+
+	for (int side = 0; side < LAB_SIDES; side++) {
+		lab_enter(lab->sides[side]);
+		out[side] = lab_output(command);
+	}
+	assert_non_null(strchr(out[LAB_TOOL], '\n'));
+	same_text(out[LAB_TOOL], out[LAB_OURS]);
+	for (int side = 0; side < LAB_SIDES; side++)
+		free(out[side]);
+}
+
+/* The family and all attributes; not the generation, which is how often the kernel was written. */
+static void keep_message(void *arg, const struct nlmsghdr *message)
+{
+	const struct nfgenmsg *head = mnl_nlmsg_get_payload(message);
+	const uint8_t *bytes = mnl_nlmsg_get_payload_offset(message, sizeof(*head));
+	size_t n = mnl_nlmsg_get_payload_len(message) - sizeof(*head);
+
+	text_printf(arg, "%u %u:", message->nlmsg_type, head->nfgen_family);
+	for (size_t i = 0; i < n; i++)
+		text_printf(arg, "%02x", bytes[i]);
+	text_str(arg, "\n");
+}
+
+static void same_bytes(const struct lab *lab)
+{
+	static const int types[] = {NFT_MSG_GETTABLE, NFT_MSG_GETCHAIN, NFT_MSG_GETRULE};
+	char *out[LAB_SIDES];
+
+	for (int side = 0; side < LAB_SIDES; side++) {
+		cleanup_text struct text text = {0};
+
+		lab_enter(lab->sides[side]);
+		for (size_t i = 0; i < ARRAY_SIZE(types); i++)
+			lab_dump(lab->shapes.family, types[i], keep_message, &text);
+		out[side] = text_dup(&text);
+	}
+	assert_true(strlen(out[LAB_TOOL]) > 500 * lab->shapes.n);
+	same_text(out[LAB_TOOL], out[LAB_OURS]);
+	for (int side = 0; side < LAB_SIDES; side++)
+		free(out[side]);
+}
+
+/* iptables-save heads and ends its output with the time. */
+static char *save_command(enum family family)
+{
+	return xasprintf("%s-save -c | grep -v '^#'", lab_tool(family));
+}
+
+static void same_everywhere(const struct lab *lab)
+{
+	cleanup_free char *save = save_command(lab->shapes.family);
+
+	same_output(lab, save);
+	same_output(lab, "nft --debug=netlink -a list ruleset 2>&1");
+	same_bytes(lab);
+}
+
+/* -- tests */
+
+static void each_shape_equals(enum family family)
+{
+	struct lab lab;
+
+	lab_begin(&lab, family);
+	shapes_jumps(&lab.shapes);
+	shapes_add(&lab.shapes);
+	lab_write(&lab);
+	same_everywhere(&lab);
+	lab_end(&lab);
+}
+
+static void each_shape_equals_that_of_iptables_restore(void **state attr_unused)
+{
+	each_shape_equals(FAMILY_IPV4);
+}
+
+static void each_shape_equals_that_of_ip6tables_restore(void **state attr_unused)
+{
+	each_shape_equals(FAMILY_IPV6);
+}
+
+static void random_rules_equal(enum family family)
+{
+	uint64_t seed = 20261116 + (uint64_t)family;
+	struct lab lab;
+
+	lab_begin(&lab, family);
+	lab.shapes.seed = seed;
+	for (int i = 0; i < RANDOM_ROUNDS; i++)
+		shapes_add(&lab.shapes);
+	print_message("%s: %zu rules of seed %llu\n", family_name(family), lab.shapes.n,
+		      (unsigned long long)seed);
+	lab_write(&lab);
+	same_everywhere(&lab);
+	lab_end(&lab);
+}
+
+static void random_rules_equal_those_of_iptables_restore(void **state attr_unused)
+{
+	random_rules_equal(FAMILY_IPV4);
+}
+
+static void random_rules_equal_those_of_ip6tables_restore(void **state attr_unused)
+{
+	random_rules_equal(FAMILY_IPV6);
+}
+
+static void count_message(void *arg, const struct nlmsghdr *message attr_unused)
+{
+	++*(size_t *)arg;
+}
+
+/* Rules may be equal (a mark target has nothing to differ in): each -D takes one. */
+static void words_find_and_delete(enum family family)
+{
+	struct lab lab;
+	size_t left = 0;
+
+	lab_begin(&lab, family);
+	shapes_jumps(&lab.shapes);
+	shapes_add(&lab.shapes);
+	assert_int_equal(lab_write_ours(&lab.shapes), 0);
+	for (size_t i = 0; i < lab.shapes.n; i++)
+		if (lab_iptables(family, "-C", &lab.shapes.rules[i]) != 0)
+			fail_msg("rule %zu was not found by -C", i);
+	for (size_t i = 0; i < lab.shapes.n; i++)
+		if (lab_iptables(family, "-D", &lab.shapes.rules[i]) != 0)
+			fail_msg("rule %zu was not found by -D", i);
+	lab_dump(family, NFT_MSG_GETRULE, count_message, &left);
+	assert_int_equal(left, 0);
+	lab_end(&lab);
+}
+
+static void iptables_checks_and_deletes_each_shape(void **state attr_unused)
+{
+	words_find_and_delete(FAMILY_IPV4);
+}
+
+static void ip6tables_checks_and_deletes_each_shape(void **state attr_unused)
+{
+	words_find_and_delete(FAMILY_IPV6);
+}
+
+/*
+ * "! -s 0.0.0.0/0": the tool sends what the kernel refuses, so there is nothing to compare with.
+ * The kernel takes ours, it reads as the words say, and is found by them; with an interface that
+ * cannot be, the tool knows a way of its own.
+ */
+static void nothing_can_be_said(void **state attr_unused)
+{
+	for (int family = 0; family < FAMILY_COUNT; family++) {
+		struct prefix all = {.addr = {.family = (uint8_t)family}};
+		cleanup_free char *save = NULL, *command = save_command((enum family)family);
+		struct shapes shapes;
+
+		lab_enter_new();
+		shapes_init(&shapes, (enum family)family, false);
+		for (int i = 0; i < 2; i++) {
+			struct rule *rule = shape_rule(&shapes, TABLE_NAT, SHAPE_CHAIN);
+
+			if (i == 0)
+				rule_source(rule, true, &all);
+			else
+				rule_destination(rule, true, &all);
+			rule_jump(rule, SHAPE_JUMP);
+		}
+		assert_int_equal(lab_write_ours(&shapes), 0);
+		save = lab_output(command);
+		assert_non_null(strstr(save, family == FAMILY_IPV4
+						     ? "] -A KUBE-SHAPES ! -s 0.0.0.0/0 -j KUBE-SVC"
+						     : "] -A KUBE-SHAPES ! -s ::/0 -j KUBE-SVC"));
+		assert_non_null(strstr(save, family == FAMILY_IPV4
+						     ? "] -A KUBE-SHAPES ! -d 0.0.0.0/0 -j KUBE-SVC"
+						     : "] -A KUBE-SHAPES ! -d ::/0 -j KUBE-SVC"));
+		for (size_t i = 0; i < shapes.n; i++)
+			assert_int_equal(lab_iptables((enum family)family, "-C", &shapes.rules[i]),
+					 0);
+		shapes_done(&shapes);
+	}
+}
+
+static void any_interface_and_none_equal_those_of_iptables_restore(void **state attr_unused)
+{
+	struct lab lab;
+
+	lab_begin(&lab, FAMILY_IPV4);
+	for (int i = 0; i < 4; i++) {
+		struct rule *rule = shape_rule(&lab.shapes, TABLE_NAT, SHAPE_CHAIN);
+
+		rule_interface(rule, i & 1, i & 2 ? "+" : "a-name-of-15-ch");
+		rule_jump(rule, SHAPE_JUMP);
+	}
+	lab_write(&lab);
+	same_everywhere(&lab);
+	lab_end(&lab);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_shape_equals_that_of_iptables_restore),
+		cmocka_unit_test(each_shape_equals_that_of_ip6tables_restore),
+		cmocka_unit_test(random_rules_equal_those_of_iptables_restore),
+		cmocka_unit_test(random_rules_equal_those_of_ip6tables_restore),
+		cmocka_unit_test(nothing_can_be_said),
+		cmocka_unit_test(any_interface_and_none_equal_those_of_iptables_restore),
+		cmocka_unit_test(iptables_checks_and_deletes_each_shape),
+		cmocka_unit_test(ip6tables_checks_and_deletes_each_shape),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

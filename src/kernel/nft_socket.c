@@ -26,7 +26,7 @@ struct nft_socket {
 	struct mnl_socket *mnl;
 	uint32_t sequence;
 	size_t send_limit;
-	char buffer[NFT_READ_SIZE];
+	char *buffer; /* NFT_READ_SIZE */
 };
 
 struct nft_socket *nft_socket_free(struct nft_socket *socket)
@@ -35,6 +35,7 @@ struct nft_socket *nft_socket_free(struct nft_socket *socket)
 		return NULL;
 	if (socket->mnl)
 		mnl_socket_close(socket->mnl);
+	free(socket->buffer);
 	free(socket);
 	return NULL;
 }
@@ -52,6 +53,7 @@ int nft_socket_open(struct nft_socket **ret, struct err *err)
 
 	if (r < 0)
 		return r;
+	socket->buffer = xmalloc(NFT_READ_SIZE);
 	granted = nfnetlink_buffer(socket->mnl, SO_SNDBUF, SEND_BUFFER);
 	socket->send_limit = (size_t)MAX(granted, SEND_OVERHEAD) - SEND_OVERHEAD;
 	*ret = take(socket);
@@ -76,7 +78,17 @@ uint32_t nft_socket_sequence(struct nft_socket *socket)
 ssize_t nft_socket_read(struct nft_socket *socket, const void **ret)
 {
 	*ret = socket->buffer;
-	return nfnetlink_read(socket->mnl, socket->buffer, sizeof(socket->buffer));
+	return nfnetlink_read(socket->mnl, socket->buffer, NFT_READ_SIZE);
+}
+
+void nft_socket_discard(struct nft_socket *socket)
+{
+	const void *unread;
+	ssize_t left;
+
+	do
+		left = nft_socket_read(socket, &unread);
+	while (left > 0 || left == -ENOBUFS || left == -EMSGSIZE);
 }
 
 int nft_socket_send(struct nft_socket *socket, struct iovec *pieces, size_t n)
@@ -86,12 +98,8 @@ int nft_socket_send(struct nft_socket *socket, struct iovec *pieces, size_t n)
 				 .msg_namelen = sizeof(kernel),
 				 .msg_iov = pieces,
 				 .msg_iovlen = n};
-	const void *unread;
-	ssize_t left;
 
-	do
-		left = nft_socket_read(socket, &unread);
-	while (left > 0 || left == -ENOBUFS || left == -EMSGSIZE);
+	nft_socket_discard(socket);
 	while (sendmsg(mnl_socket_get_fd(socket->mnl), &message, 0) < 0)
 		if (errno != EINTR)
 			return -errno;

@@ -39,7 +39,9 @@ int nft_generation(struct nft_socket *socket, uint32_t *ret, struct err *err);
 
 /* A fresh sequence number. */
 uint32_t nft_socket_sequence(struct nft_socket *socket);
-/* Forgets answers that nobody read, then sends. 0 or a negative errno. */
+/* Forgets answers that nobody read. */
+void nft_socket_discard(struct nft_socket *socket);
+/* The same, then sends. 0 or a negative errno. */
 int nft_socket_send(struct nft_socket *socket, struct iovec *pieces, size_t n);
 /* One datagram of the kernel, in *ret until the next call. Its size; 0: the queue is empty; -ENOBUFS:
  * some were lost, read on; -EMSGSIZE: this one was too large and is lost. */

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernel/nft_listener.h"
+
+#include <arpa/inet.h>
+#include <assert.h>
+#include <errno.h>
+#include <event2/event.h>
+#include <linux/filter.h>
+#include <linux/netfilter/nf_tables.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+
+#include "kernel/nfnetlink.h"
+#include "kernel/nft_message.h"
+#include "kernel/nft_socket.h"
+
+#define RECEIVE_BUFFER (16 << 20) /* some ten thousand foreign rules */
+#define AT_ONCE        64         /* datagrams before the loop gets its turn */
+#define NEWGEN         (NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_NEWGEN)
+
+struct nft_listener {
+	struct mnl_socket *mnl;
+	struct event *event;
+	uint32_t own_port;
+	struct nft_listener_events events;
+	void *arg;
+	bool reading;
+	char *buffer; /* NFT_READ_SIZE */
+};
+
+/* -- a datagram */
+
+static void take_generation(const struct nft_listener_events *events, void *arg, bool own,
+			    const struct nlmsghdr *message)
+{
+	const char *process = nft_message_string(message, NFTA_GEN_PROC_NAME);
+	uint32_t id = 0, pid = 0;
+
+	nft_message_u32(message, NFTA_GEN_ID, &id);
+	nft_message_u32(message, NFTA_GEN_PROC_PID, &pid);
+	if (own)
+		events->own_generation(arg, id);
+	else
+		events->generation(arg, id, pid, process ? process : "");
+}
+
+bool nft_listener_take(const struct nft_listener_events *events, void *arg, uint32_t own_port,
+		       const void *data, size_t n)
+{
+	struct nft_datagram datagram = {data, n, false};
+	const struct nlmsghdr *message;
+
+	while ((message = nft_datagram_next(&datagram))) {
+		bool own = message->nlmsg_pid == own_port;
+		int type = nft_message_type(message);
+
+		if (type == NFT_MSG_NEWGEN)
+			take_generation(events, arg, own, message);
+		else if (type >= 0 && !own)
+			events->message(arg, message);
+	}
+	return !datagram.broken;
+}
+
+/* -- the queue */
+
+static ssize_t read_one(struct nft_listener *listener)
+{
+	return nfnetlink_read(listener->mnl, listener->buffer, NFT_READ_SIZE);
+}
+
+/* The kernel sends nothing more until the queue is empty, and does not say again that something
+ * is missing. */
+static void start_over(struct nft_listener *listener)
+{
+	ssize_t n;
+
+	do
+		n = read_one(listener);
+	while (n > 0 || n == -ENOBUFS || n == -EMSGSIZE);
+	listener->events.lost(listener->arg);
+}
+
+/* Up to `most` datagrams. */
+static void read_queue(struct nft_listener *listener, size_t most)
+{
+	ssize_t n = 1;
+
+	assert(!listener->reading);
+	listener->reading = true;
+	for (size_t i = 0; i < most && n > 0; i++) {
+		n = read_one(listener);
+		if (n == 0)
+			break;
+		if (n < 0 || !nft_listener_take(&listener->events, listener->arg,
+						listener->own_port, listener->buffer, (size_t)n))
+			start_over(listener);
+	}
+	listener->reading = false;
+}
+
+void nft_listener_drain(struct nft_listener *listener)
+{
+	read_queue(listener, SIZE_MAX);
+}
+
+static void on_readable(evutil_socket_t fd attr_unused, short what attr_unused, void *arg)
+{
+	read_queue(arg, AT_ONCE);
+}
+
+/* -- opening and closing */
+
+/* drop if nlmsg_pid == own port and nlmsg_type != NEWGEN. A datagram holds messages of one
+ * transaction, and a generation comes alone: the first message stands for all. Loads turn what they
+ * read from network order, so the constants are turned as well. */
+static int leave_out_own(const struct nft_listener *listener)
+{
+	struct sock_filter program[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct nlmsghdr, nlmsg_pid)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ntohl(listener->own_port), 0, 2),
+		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, offsetof(struct nlmsghdr, nlmsg_type)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ntohs(NEWGEN), 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
+		BPF_STMT(BPF_RET | BPF_K, 0),
+	};
+	struct sock_fprog all = {ARRAY_SIZE(program), program};
+
+	return setsockopt(mnl_socket_get_fd(listener->mnl), SOL_SOCKET, SO_ATTACH_FILTER, &all,
+			  sizeof(all)) < 0
+		       ? -errno
+		       : 0;
+}
+
+static int join(struct nft_listener *listener, struct err *err)
+{
+	int group = NFNLGRP_NFTABLES;
+	int r = leave_out_own(listener);
+
+	if (r < 0)
+		return err_sys(err, r, "filtering the notifications of nf_tables");
+	if (mnl_socket_setsockopt(listener->mnl, NETLINK_ADD_MEMBERSHIP, &group, sizeof(group)) < 0)
+		return err_sys(err, -errno, "listening to the notifications of nf_tables");
+	return 0;
+}
+
+static int watch(struct nft_listener *listener, struct event_base *loop, struct err *err)
+{
+	listener->event = event_new(loop, mnl_socket_get_fd(listener->mnl), EV_READ | EV_PERSIST,
+				    on_readable, listener);
+	if (!listener->event || event_add(listener->event, NULL) < 0)
+		return err_set(err, -ENOMEM, "watching the notifications of nf_tables");
+	return 0;
+}
+
+int nft_listener_open(struct event_base *loop, uint32_t own_port,
+		      const struct nft_listener_events *events, void *arg,
+		      struct nft_listener **ret, struct err *err)
+{
+	cleanup_nft_listener struct nft_listener *listener = xcalloc(1, sizeof(*listener));
+	int r;
+
+	listener->buffer = xmalloc(NFT_READ_SIZE);
+	listener->own_port = own_port;
+	listener->events = *events;
+	listener->arg = arg;
+	r = nfnetlink_open(RECEIVE_BUFFER, &listener->mnl, err);
+	if (r == 0)
+		r = join(listener, err);
+	if (r == 0 && loop)
+		r = watch(listener, loop, err);
+	if (r < 0)
+		return r;
+	*ret = take(listener);
+	return 0;
+}
+
+struct nft_listener *nft_listener_free(struct nft_listener *listener)
+{
+	if (!listener)
+		return NULL;
+	if (listener->event)
+		event_free(listener->event);
+	if (listener->mnl)
+		mnl_socket_close(listener->mnl);
+	free(listener->buffer);
+	free(listener);
+	return NULL;
+}
+
+void nft_listener_cleanup(struct nft_listener **listener)
+{
+	*listener = nft_listener_free(*listener);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Notifications about what others change in nf_tables, in this network namespace.
+ *
+ * For each transaction come its messages and then its generation. What was written through our own
+ * socket never gets here, but for its generation: the kernel is told to leave the rest out, so that
+ * own transactions, however large, cannot fill the queue.
+ *
+ * When the queue overflows all the same, everything in it is dropped and lost() is called once the
+ * queue is empty: from then on notifications are complete again, so whoever reads the rules after
+ * lost() misses nothing.
+ */
+
+#include "base/err.h"
+
+struct event_base;
+struct nft_listener;
+struct nlmsghdr;
+
+/* None may free the listener or drain it; all are there. */
+struct nft_listener_events {
+	/* A NFT_MSG_NEW* or NFT_MSG_DEL* of somebody else: the object as a list would show it. */
+	void (*message)(void *arg, const struct nlmsghdr *message);
+	/* The end of a transaction of somebody else. process: its name, "" when unknown. */
+	void (*generation)(void *arg, uint32_t id, uint32_t pid, const char *process);
+	void (*own_generation)(void *arg, uint32_t id);
+	void (*lost)(void *arg);
+};
+
+/* own_port: nft_socket_port() of the socket we write through. loop: may be NULL, then only
+ * nft_listener_drain() reads. */
+int nft_listener_open(struct event_base *loop, uint32_t own_port,
+		      const struct nft_listener_events *events, void *arg,
+		      struct nft_listener **ret, struct err *err);
+struct nft_listener *nft_listener_free(struct nft_listener *listener); /* accepts NULL */
+void nft_listener_cleanup(struct nft_listener **listener);
+
+#define cleanup_nft_listener attr_cleanup(nft_listener_cleanup)
+
+/* Tells all that is queued now, without waiting. */
+void nft_listener_drain(struct nft_listener *listener);
+
+/* -- for nft_listener.c and tests */
+
+/* One datagram; false when it is malformed. */
+bool nft_listener_take(const struct nft_listener_events *events, void *arg, uint32_t own_port,
+		       const void *data, size_t n);

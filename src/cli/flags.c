@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <ctype.h>
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/nearest.h"
@@ -58,14 +59,38 @@ static int set_number(const char *value, int base, long min, int32_t *ret)
 	return 0;
 }
 
+/* Drops underscores, each of which must stand between two digits (or behind the prefix). */
+static int drop_underscores(const char *value, char *out, size_t size)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; value[i]; i++) {
+		if (value[i] == '_' && (i == 0 || !isalnum((unsigned char)value[i - 1]) ||
+					!isalnum((unsigned char)value[i + 1])))
+			return -EINVAL;
+		if (value[i] == '_')
+			continue;
+		if (n + 1 >= size)
+			return -EINVAL;
+		out[n++] = value[i];
+	}
+	out[n] = '\0';
+	return 0;
+}
+
 /* Go's prefixes: C's own, and 0o and 0b, which strtol does not know. */
 int flag_int_parse(const char *value, int32_t *ret)
 {
-	const char *digits = value + strspn(value, "+-");
+	const char *digits;
 	int base = 0;
-	char plain[32];
+	char joined[64];
+	char plain[64];
 
-	if (digits - value > 1 || strlen(value) >= sizeof(plain))
+	if (drop_underscores(value, joined, sizeof(joined)) < 0)
+		return -EINVAL;
+	value = joined;
+	digits = value + strspn(value, "+-");
+	if (digits - value > 1)
 		return -EINVAL;
 	if (digits[0] == '0' && digits[1] && strchr("oObB", digits[1])) {
 		base = tolower((unsigned char)digits[1]) == 'o' ? 8 : 2;
@@ -121,8 +146,9 @@ static int set_float(void *at, const char *value)
 
 	if (isspace((unsigned char)value[0]) || value[0] == '\0')
 		return -EINVAL;
+	errno = 0;
 	*(float *)at = strtof(value, &end);
-	return *end ? -EINVAL : 0;
+	return *end || (errno == ERANGE && isinf(*(float *)at)) ? -EINVAL : 0;
 }
 
 static int set_quantity(void *at, const char *value)

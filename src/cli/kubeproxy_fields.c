@@ -111,6 +111,10 @@ static bool is_duration(const char *path)
 static void set_list(const struct kubeproxy_config *config, const struct message_field *field,
 		     const char *text)
 {
+	void ***values = message_value(field);
+
+	if (!*values) /* given, though it may have no items */
+		*values = arena_array(config->arena, 1, sizeof(**values));
 	while (*text) {
 		size_t n = strcspn(text, ",");
 

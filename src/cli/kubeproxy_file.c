@@ -55,7 +55,7 @@ static int fail_at(const char *file, const struct yaml_node *node, struct err *e
 static int check_word(const char *file, const struct yaml_node *root, const char *field,
 		      const char *wanted, struct err *err)
 {
-	const struct yaml_node *node = yaml_node_get(root, field);
+	const struct yaml_node *node = node_of_key(root, field);
 
 	if (yaml_node_is_null(node))
 		return err_set(err, -EINVAL, "%s:%u:%u: %s is missing: it must be %s", file,
@@ -104,15 +104,68 @@ static int read_root(struct kubeproxy_config *config, const char *text, size_t n
 	return check_word(config->file, root, "apiVersion", KUBEPROXY_API_VERSION, err);
 }
 
-static void numbers_to_text(const struct yaml_node *root)
+/* Digits in quotes are no number, and without a unit no duration either, but for zero. */
+static bool is_duration_text(const char *text)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(number_or_text); i++) {
-		struct yaml_node *node = (struct yaml_node *)kubeproxy_file_node(
-			root, number_or_text[i]); /* ours to change */
+	return streq(text, "0") || text[strspn(text, "0123456789")] != '\0';
+}
 
-		if (node && node->kind == YAML_KIND_SCALAR && node->type == YAML_TYPE_INT)
-			node->type = YAML_TYPE_STRING;
+/* A number with a point, and a unit or an exponent. */
+static bool is_quantity_text(const char *text)
+{
+	static const char *const units[] = {"",  "n", "u",  "m",  "k",  "M",  "G",  "T",
+					    "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
+	size_t digits;
+
+	text += *text == '+' || *text == '-';
+	digits = strspn(text, "0123456789");
+	text += digits;
+	if (*text == '.') {
+		size_t n = strspn(text + 1, "0123456789");
+
+		digits += n;
+		text += 1 + n;
 	}
+	if (digits == 0)
+		return false;
+	if ((*text == 'e' || *text == 'E') && text[1]) {
+		text += 1 + (text[1] == '+' || text[1] == '-');
+		return *text && text[strspn(text, "0123456789")] == '\0';
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(units); i++)
+		if (streq(text, units[i]))
+			return true;
+	return false;
+}
+
+static int number_to_text(const struct kubeproxy_config *config, const char *path, struct err *err)
+{
+	bool duration = streq(path, "logging.flushFrequency");
+	struct yaml_node *node = (struct yaml_node *)kubeproxy_file_node(config->root, path);
+	int64_t number;
+
+	if (!node || node->kind != YAML_KIND_SCALAR)
+		return 0; /* what else it may be is judged with all fields */
+	if (node->type == YAML_TYPE_STRING &&
+	    !(duration ? is_duration_text(node->text) : is_quantity_text(node->text)))
+		return fail_at(config->file, node, err, path,
+			       duration ? "a duration such as 30s, 100ms or 1m30s"
+					: "a number of bytes such as 512, 1K or 2Ki");
+	if (yaml_scalar_whole(node->type, node->text, &number)) {
+		node->type = YAML_TYPE_STRING; /* the tree is ours to change */
+		node->text = arena_printf(config->arena, "%lld", (long long)number);
+		node->n = (uint32_t)strlen(node->text);
+	}
+	return 0;
+}
+
+static int numbers_to_text(const struct kubeproxy_config *config, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(number_or_text) && r == 0; i++)
+		r = number_to_text(config, number_or_text[i], err);
+	return r;
 }
 
 static int read_message(struct kubeproxy_config *config, struct problems *warnings, struct err *err)
@@ -126,7 +179,9 @@ static int read_message(struct kubeproxy_config *config, struct problems *warnin
 	ProtobufCMessage *message;
 	int r;
 
-	numbers_to_text(config->root);
+	r = numbers_to_text(config, err);
+	if (r < 0)
+		return r;
 	r = yaml_message_read(&source, config->root, &kubeproxy__configuration__descriptor,
 			      config->arena, &message, err);
 	if (r < 0)

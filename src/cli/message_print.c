@@ -82,10 +82,48 @@ static void json_string(struct text *out, const char *s)
 	text_str(out, "\"");
 }
 
+/* 2006-1-2: other readers of YAML take it for a date. */
+static bool is_date(const char *s)
+{
+	static const char *const shapes[] = {"dddd-dd-dd", "dddd-d-dd", "dddd-dd-d", "dddd-d-d"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(shapes); i++) {
+		size_t n = 0;
+
+		while (shapes[i][n] &&
+		       (shapes[i][n] == 'd' ? s[n] >= '0' && s[n] <= '9' : s[n] == shapes[i][n]))
+			n++;
+		if (!shapes[i][n] && !s[n])
+			return true;
+	}
+	return false;
+}
+
+/* 1:2:3: older readers of YAML take it for a number to the base of 60. */
+static bool is_base60(const char *s)
+{
+	size_t parts = 0;
+
+	s += *s == '+' || *s == '-';
+	if (*s < '0' || *s > '9')
+		return false;
+	s += strspn(s, "0123456789_");
+	for (; *s == ':'; parts++) {
+		size_t n = strspn(s + 1, "0123456789");
+
+		if (n < 1 || n > 2 || (n == 2 && s[1] > '5'))
+			return false;
+		s += 1 + n;
+	}
+	if (*s == '.')
+		s += 1 + strspn(s + 1, "0123456789_");
+	return parts > 0 && !*s;
+}
+
 static void put_string(struct writer *writer, const char *s)
 {
 	yaml_event_t event;
-	bool plain = yaml_scalar_type(s) == YAML_TYPE_STRING;
+	bool plain = yaml_scalar_type(s) == YAML_TYPE_STRING && !is_date(s) && !is_base60(s);
 
 	if (writer->json) {
 		json_comma(writer);
@@ -217,7 +255,7 @@ static void put_field(struct writer *writer, const struct message_field *field)
 		put_map(writer, (ProtobufCMessage **)values, n);
 		return;
 	}
-	if (n == 0) {
+	if (!values) {
 		put_word(writer, "null");
 		return;
 	}

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -109,11 +110,8 @@ static int read_string(const struct reading *reading, const struct path *path,
 static int read_int(const struct reading *reading, const struct path *path,
 		    const struct yaml_node *node, int64_t min, int64_t max, int64_t *ret)
 {
-	int r = expect(reading, path, node, YAML_TYPE_INT);
-
-	if (r < 0)
-		return r;
-	*ret = yaml_scalar_int(node->text);
+	if (node->kind != YAML_KIND_SCALAR || !yaml_scalar_whole(node->type, node->text, ret))
+		return fail_type(reading, path, node, yaml_type_name(YAML_TYPE_INT));
 	if (*ret < min || *ret > max)
 		return fail_type(reading, path, node, "a 32-bit integer");
 	return 0;
@@ -128,6 +126,9 @@ static int read_float(const struct reading *reading, const struct path *path,
 		*ret = strtof(node->text, NULL);
 	else
 		return fail_type(reading, path, node, "a number");
+	if (!isfinite(*ret) ||
+	    strpbrk(node->text, "nN")) /* .nan and .inf, which C spells otherwise */
+		return fail_type(reading, path, node, "a number of 32 bits");
 	return 0;
 }
 

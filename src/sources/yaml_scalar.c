@@ -180,3 +180,20 @@ int64_t yaml_scalar_int(const char *text)
 	(void)ok;
 	return value;
 }
+
+bool yaml_scalar_whole(enum yaml_type type, const char *text, int64_t *ret)
+{
+	double value;
+
+	if (type == YAML_TYPE_INT) {
+		*ret = yaml_scalar_int(text);
+		return true;
+	}
+	if (type != YAML_TYPE_FLOAT || strpbrk(text, "nN")) /* .nan, .inf */
+		return false;
+	value = strtod(text, NULL);
+	if (!(value > -0x1p63 && value < 0x1p63) || value != (double)(int64_t)value)
+		return false;
+	*ret = (int64_t)value;
+	return true;
+}

@@ -23,3 +23,8 @@ enum yaml_type yaml_scalar_type(const char *text);
 /* Only for text of that type. */
 bool yaml_scalar_bool(const char *text);
 int64_t yaml_scalar_int(const char *text);
+/*
+ * A whole number, of a scalar of any type: an integer, or a fraction without a fractional part (4.0,
+ * 1e2), which JSON writes the same way. False: it is none, or does not fit.
+ */
+bool yaml_scalar_whole(enum yaml_type type, const char *text, int64_t *ret);

@@ -287,6 +287,8 @@ static int add_child(struct yaml_reader *reader, const yaml_event_t *event, stru
 
 		if (is_key && child->kind != YAML_KIND_SCALAR)
 			return fail(reader, event, "a key that is not a scalar", err);
+		if (is_key && child->type == YAML_TYPE_NULL)
+			return fail(reader, event, "a key that is null", err);
 		frame->node->height = MAX(frame->node->height, child->height);
 		r = count(reader, event, &frame->node->weight, child->weight, err);
 		if (r < 0)

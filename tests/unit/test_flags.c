@@ -234,11 +234,12 @@ static void numbers_as_go_reads_them(void **state)
 	static const struct {
 		const char *text;
 		int32_t value;
-	} good[] = {{"0x1f", 31}, {"017", 15}, {"0o17", 15}, {"0b101", 5},
-		    {"-3", -3},   {"+3", 3},   {"-0b11", -3}};
-	static const char *const bad[] = {"",    "a",          "1a",  "1.0",
-					  " 1",  "08",         "0b2", "0b",
-					  "--1", "2147483648", "0x",  "99999999999999999999"};
+	} good[] = {{"0x1f", 31}, {"017", 15},   {"0o17", 15}, {"0b101", 5}, {"-3", -3},
+		    {"+3", 3},    {"-0b11", -3}, {"1_0", 10},  {"0x_1f", 31}};
+	static const char *const bad[] = {"",    "a",          "1a",   "1.0",
+					  " 1",  "08",         "0b2",  "0b",
+					  "--1", "2147483648", "0x",   "99999999999999999999",
+					  "_1",  "1_",         "1__0", "-_1"};
 	struct fixture *f = *state;
 
 	for (size_t i = 0; i < ARRAY_SIZE(good); i++) {

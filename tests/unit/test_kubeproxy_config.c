@@ -239,6 +239,27 @@ static void decode_errors_name_file_line_and_column(void **state)
 		{HEAD "oomScoreAdj: 3000000000\n", "oomScoreAdj"},
 		{HEAD "featureGates: {A: 1}\n", "featureGates.A: expected a boolean"},
 		{HEAD "mode: [\n", "file.yaml:"},
+		{HEAD "null: 2\n", "file.yaml:3:1: a key that is null"},
+		{HEAD "kind: Other\n", "file.yaml:3:7: kind: expected KubeProxyConfig"},
+		{HEAD "apiVersion: v1\n", "file.yaml:3:13: apiVersion: expected kubeproxy"},
+		{HEAD "clientConnection: {qps: 1e99}\n", "qps: expected a number of 32 bits"},
+		{HEAD "clientConnection: {qps: .nan}\n", "qps: expected a number of 32 bits"},
+		{HEAD "clientConnection: {qps: -.inf}\n", "qps: expected a number of 32 bits"},
+		{HEAD "oomScoreAdj: 1.5\n", "oomScoreAdj: expected an integer"},
+		{HEAD "oomScoreAdj: .inf\n", "oomScoreAdj: expected an integer"},
+		{HEAD "oomScoreAdj: 1e30\n", "oomScoreAdj: expected an integer"},
+		{HEAD "logging: {flushFrequency: '5'}\n",
+		 "file.yaml:3:27: logging.flushFrequency: expected a duration"},
+		{HEAD "logging: {flushFrequency: ''}\n", "flushFrequency: expected a duration"},
+		{HEAD "logging: {flushFrequency: 5.5}\n", "flushFrequency: expected a string"},
+		{HEAD "logging: {options: {json: {infoBufferSize: abc}}}\n",
+		 "infoBufferSize: expected a number of bytes"},
+		{HEAD "logging: {options: {text: {infoBufferSize: ''}}}\n",
+		 "infoBufferSize: expected a number of bytes"},
+		{HEAD "logging: {options: {text: {infoBufferSize: 1e}}}\n",
+		 "infoBufferSize: expected a number of bytes"},
+		{HEAD "logging: {options: {text: {infoBufferSize: 1KiB}}}\n",
+		 "infoBufferSize: expected a number of bytes"},
 		{"- a\n", "file.yaml:1:1"},
 	};
 
@@ -508,6 +529,45 @@ static void configz_is_the_configuration_as_json(void **state)
 	assert_has(json, "\"nodePortAddresses\":null,");
 }
 
+/* Each line of a file, and what is written for it; seen with kube-proxy. */
+static void odd_values_are_written_as_kube_proxy_writes_them(void **state)
+{
+	static const struct {
+		const char *text;
+		const char *written;
+	} cases[] = {
+		{"logging: {flushFrequency: 5}", "  flushFrequency: 5\n"},
+		{"logging: {flushFrequency: 0x10}", "  flushFrequency: 16\n"},
+		{"logging: {flushFrequency: 010}", "  flushFrequency: 8\n"},
+		{"logging: {flushFrequency: 1e9}", "  flushFrequency: 1000000000\n"},
+		{"logging: {flushFrequency: '0'}", "  flushFrequency: 5s\n"},
+		{"logging: {flushFrequency: 7s}", "  flushFrequency: 7s\n"},
+		{"logging: {verbosity: 4.0}", "  verbosity: 4\n"},
+		{"oomScoreAdj: 1e2", "oomScoreAdj: 100\n"},
+		{"iptables: {masqueradeBit: 13.0}", "  masqueradeBit: 13\n"},
+		{"nodePortAddresses: []", "nodePortAddresses: []\n"},
+		{"nodePortAddresses: null", "nodePortAddresses: null\n"},
+		{"hostnameOverride: 2001-1-01", "hostnameOverride: \"2001-1-01\"\n"},
+		{"hostnameOverride: 2001-1-a", "hostnameOverride: 2001-1-a\n"},
+		{"hostnameOverride: '12:30'", "hostnameOverride: \"12:30\"\n"},
+		{"hostnameOverride: '12:60'", "hostnameOverride: 12:60\n"},
+		{"bindAddress: '1:2:3:4:5:6:7:8'", "bindAddress: \"1:2:3:4:5:6:7:8\"\n"},
+	};
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		cleanup_text struct text text = {0};
+		cleanup_free char *file = xasprintf(HEAD "%s\n", cases[i].text);
+		cleanup_free char *out = NULL;
+
+		assert_int_equal(from_text(f, file, NULL), 0);
+		kubeproxy_config_print(f->config, &text);
+		out = text_dup(&text);
+		if (!strstr(out, cases[i].written))
+			fail_msg("%s: no line %s", cases[i].text, cases[i].written);
+	}
+}
+
 static void zero_in_a_file_leaves_the_min_sync_period_open(void **state)
 {
 	static const struct {
@@ -608,6 +668,7 @@ int main(void)
 		TEST(problems_are_told_together_and_name_their_origin),
 		TEST(written_configuration_reads_back_identically),
 		TEST(configz_is_the_configuration_as_json),
+		TEST(odd_values_are_written_as_kube_proxy_writes_them),
 		TEST(zero_in_a_file_leaves_the_min_sync_period_open),
 		TEST(settings_without_effect_are_named),
 		TEST(flags_show_the_defaults_of_their_fields),

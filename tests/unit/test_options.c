@@ -351,6 +351,18 @@ static void iptables_choices_are_read_and_refused(void **state)
 		configure(f, "--iptables-variant=legacy", "--iptables-writer=restore", NULL), 0);
 }
 
+static void fractions_out_of_range_are_refused(void **state)
+{
+	static char too_much[] = "--kube-api-qps=1e50";
+	struct fixture *f = *state;
+	char *words[] = {too_much, NULL};
+
+	assert_int_equal(configure(f, "--kube-api-qps=1e30", NULL), 0);
+	reset(f);
+	assert_int_equal(options_parse(COMMAND_RUN, 1, words, &f->options, &f->err), -EINVAL);
+	assert_non_null(strstr(f->err.text, "--kube-api-qps"));
+}
+
 static void min_sync_period_is_explicit_when_a_flag_gives_it(void **state)
 {
 	struct fixture *f = *state;
@@ -500,6 +512,7 @@ int main(void)
 		TEST(node_ips_follow_the_bind_address),
 		TEST(settings_carry_the_configuration),
 		TEST(iptables_choices_are_read_and_refused),
+		TEST(fractions_out_of_range_are_refused),
 		TEST(min_sync_period_is_explicit_when_a_flag_gives_it),
 		TEST(saying_the_default_min_sync_period_is_a_live_change),
 		TEST(node_cidr_mode_takes_the_nodes_pod_cidrs),

@@ -2,78 +2,70 @@
 #include "base/arena.h"
 
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 /*
  * The model holds tens of thousands of arenas with a few hundred bytes each, so the fixed cost
- * counts: 24 bytes, and no more than one allocation for an object that fits its first block.
+ * counts: 16 bytes, and no more than one allocation for an object that fits its first block.
+ *
+ * An arena is its first block. Later blocks hang behind it, the newest first: that is the one to
+ * allocate from.
  */
 
 #define ALIGN 8 /* enough for everything in the model: pointers and 64-bit numbers */
 
-struct block {
-	struct block *next;
+struct arena {
+	struct arena *next;
 	uint32_t size, used; /* of data, in bytes */
 	unsigned char data[];
 };
 
-/* Lies at the start of its own first block. */
-struct arena {
-	struct block *blocks; /* the newest first */
-};
-
-static struct block *new_block(size_t size)
+struct arena *arena_new(size_t first)
 {
-	struct block *block;
+	struct arena *block;
 
-	if (size > UINT32_MAX)
+	if (first > UINT32_MAX)
 		abort(); /* no input is that large: a mistake of ours */
-	block = xcalloc(1, sizeof(*block) + size);
-	block->size = (uint32_t)size;
+	block = xcalloc(1, sizeof(*block) + first);
+	block->size = (uint32_t)first;
 	return block;
 }
 
-struct arena *arena_new(size_t first)
+struct arena *arena_of(void *first)
 {
-	struct block *block = new_block(sizeof(struct arena) + first);
-	struct arena *arena = (void *)block->data;
-
-	block->used = sizeof(*arena);
-	arena->blocks = block;
-	return arena;
+	return (void *)((unsigned char *)first - offsetof(struct arena, data));
 }
 
 struct arena *arena_free(struct arena *arena)
 {
-	struct block *block, *next;
+	struct arena *next;
 
-	if (!arena)
-		return NULL;
-	for (block = arena->blocks; block; block = next) {
-		next = block->next;
-		free(block); /* the last one holds the arena itself */
+	for (; arena; arena = next) {
+		next = arena->next;
+		free(arena);
 	}
 	return NULL;
 }
 
-static void add_block(struct arena *arena, size_t need)
+static struct arena *add_block(struct arena *arena, size_t need)
 {
 	size_t size = MIN(arena_size(arena) / 2, 64 * 1024);
-	struct block *block = new_block(MAX(need, size));
+	struct arena *block = arena_new(MAX(need, size));
 
-	block->next = arena->blocks;
-	arena->blocks = block;
+	block->next = arena->next;
+	arena->next = block;
+	return block;
 }
 
 static void *alloc_aligned(struct arena *arena, size_t size, size_t align)
 {
-	struct block *block = arena->blocks;
+	struct arena *block = arena->next ? arena->next : arena;
 	size_t at = (block->used + align - 1) & ~(align - 1);
 
 	if (at > block->size || size > block->size - at) {
-		add_block(arena, size);
-		block = arena->blocks;
+		block = add_block(arena, size);
 		at = 0;
 	}
 	block->used = (uint32_t)(at + size);
@@ -119,8 +111,8 @@ size_t arena_size(const struct arena *arena)
 {
 	size_t total = 0;
 
-	for (const struct block *block = arena->blocks; block; block = block->next)
-		total += sizeof(*block) + block->size;
+	for (; arena; arena = arena->next)
+		total += sizeof(*arena) + arena->size;
 	return total;
 }
 

@@ -16,6 +16,9 @@ struct arena;
  * asked for. A good guess saves memory, nothing else. */
 struct arena *arena_new(size_t first);
 struct arena *arena_free(struct arena *arena); /* accepts NULL, returns NULL */
+/* The arena that `first` was the first allocation from: who owns an arena and lies in it that way
+ * need not hold a pointer to it. */
+struct arena *arena_of(void *first) __attribute__((returns_nonnull));
 void *arena_alloc(struct arena *arena, size_t size) __attribute__((returns_nonnull));
 void *arena_array(struct arena *arena, size_t count, size_t size) __attribute__((returns_nonnull));
 char *arena_strdup(struct arena *arena, const char *s) __attribute__((returns_nonnull));

@@ -14,6 +14,7 @@
 /* An entry before duplicates are resolved. */
 struct candidate {
 	struct endpoint endpoint;
+	const struct endpoint_hints *hints;
 	size_t rank; /* order of arrival */
 	char text[ADDR_PORT_TEXT_MAX];
 };
@@ -35,7 +36,7 @@ struct endpoints *endpoints_unref(struct endpoints *endpoints)
 		return NULL;
 	assert(endpoints->refs > 0);
 	if (--endpoints->refs == 0)
-		arena_free(endpoints->arena);
+		arena_free(arena_of(endpoints));
 	return NULL;
 }
 
@@ -54,8 +55,8 @@ static void add_candidates(struct candidates *candidates, const struct slice *sl
 			.addr = from->addr,
 			.flags = from->flags & (uint8_t)~ENDPOINT_LOCAL,
 			.port = port,
-			.hints = from->hints,
 		};
+		to->hints = from->hints;
 		if (from->node && node_name[0] && streq(from->node, node_name))
 			to->endpoint.flags |= ENDPOINT_LOCAL;
 		to->rank = candidates->n++;
@@ -147,7 +148,7 @@ static size_t hints_size(const struct candidates *from)
 	size_t size = 0;
 
 	for (size_t i = 0; i < from->n; i++) {
-		const struct endpoint_hints *hints = from->v[i].endpoint.hints;
+		const struct endpoint_hints *hints = from->v[i].hints;
 
 		if (no_hints(hints) || find_hints(&cache, hints))
 			continue;
@@ -155,7 +156,7 @@ static size_t hints_size(const struct candidates *from)
 		size += sizeof(*hints) + names_size(hints->zones, hints->n_zones) +
 			names_size(hints->nodes, hints->n_nodes) + 2 * sizeof(void *);
 	}
-	return size;
+	return size > 0 ? size + from->n * sizeof(void *) : 0;
 }
 
 static const char *const *copy_names(struct arena *arena, const char *const *names, size_t n)
@@ -187,6 +188,24 @@ static const struct endpoint_hints *copy_hints(struct arena *arena, struct hint_
 	return copy;
 }
 
+static bool any_hints(const struct candidates *from)
+{
+	for (size_t i = 0; i < from->n; i++)
+		if (!no_hints(from->v[i].hints))
+			return true;
+	return false;
+}
+
+static void copy_all_hints(struct arena *arena, const struct candidates *from,
+			   struct endpoints *list)
+{
+	struct hint_cache cache = {0};
+
+	list->hints = arena_array(arena, from->n, sizeof(*list->hints));
+	for (size_t i = 0; i < from->n; i++)
+		list->hints[i] = copy_hints(arena, &cache, from->v[i].hints);
+}
+
 static struct endpoints *make_list(const struct slice_port *port, const struct candidates *from)
 {
 	size_t entries = from->n * sizeof(struct endpoint);
@@ -194,18 +213,16 @@ static struct endpoints *make_list(const struct slice_port *port, const struct c
 	struct arena *arena =
 		arena_new(sizeof(struct endpoints) + entries + name + hints_size(from));
 	struct endpoints *list = arena_alloc(arena, sizeof(*list));
-	struct hint_cache cache = {0};
 
 	list->refs = 1;
-	list->arena = arena;
 	list->protocol = port->protocol;
-	list->n = from->n;
+	list->n = (uint32_t)from->n;
 	list->v = arena_array(arena, from->n, sizeof(*list->v));
 	list->port_name = arena_strdup(arena, port->name);
-	for (size_t i = 0; i < from->n; i++) {
+	for (size_t i = 0; i < from->n; i++)
 		list->v[i] = from->v[i].endpoint;
-		list->v[i].hints = copy_hints(arena, &cache, list->v[i].hints);
-	}
+	if (any_hints(from))
+		copy_all_hints(arena, from, list);
 	return list;
 }
 

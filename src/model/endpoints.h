@@ -9,21 +9,28 @@
 
 #include "model/slice.h"
 
+/* 20 bytes: there may be a million of them. */
 struct endpoint {
 	struct addr addr;
 	uint8_t flags; /* enum endpoint_flag */
 	uint16_t port;
-	const struct endpoint_hints *hints; /* NULL: none */
 };
 
 struct endpoints {
 	unsigned int refs;
-	struct arena *arena;
+	uint32_t n;
+	struct endpoint *v;
+	const struct endpoint_hints **hints; /* one for each of v, or NULL: none has any */
 	const char *port_name;
 	enum protocol protocol;
-	size_t n;
-	struct endpoint *v;
 };
+
+/* Of v[i]; NULL: none. */
+static inline const struct endpoint_hints *endpoints_hints(const struct endpoints *endpoints,
+							   size_t i)
+{
+	return endpoints->hints ? endpoints->hints[i] : NULL;
+}
 
 struct endpoints *endpoints_ref(struct endpoints *endpoints);
 struct endpoints *endpoints_unref(struct endpoints *endpoints); /* accepts NULL, returns NULL */

@@ -37,17 +37,13 @@ static bool names_contain(const char *const *names, size_t n, const char *name)
 	return false;
 }
 
-static bool hinted_for_node(const struct endpoint *endpoint, const char *node)
+static bool hinted_for_node(const struct endpoint_hints *hints, const char *node)
 {
-	const struct endpoint_hints *hints = endpoint->hints;
-
 	return hints && names_contain(hints->nodes, hints->n_nodes, node);
 }
 
-static bool hinted_for_zone(const struct endpoint *endpoint, const char *zone)
+static bool hinted_for_zone(const struct endpoint_hints *hints, const char *zone)
 {
-	const struct endpoint_hints *hints = endpoint->hints;
-
 	return hints && names_contain(hints->zones, hints->n_zones, zone);
 }
 
@@ -58,14 +54,14 @@ static enum topology_mode mode_from_hints(const struct topology_input *input,
 	bool all_nodes = true, all_zones = true, some_node = false, some_zone = false;
 
 	for (size_t i = 0; i < endpoints->n; i++) {
-		const struct endpoint *endpoint = &endpoints->v[i];
+		const struct endpoint_hints *hints = endpoints_hints(endpoints, i);
 
-		if (!is_ready(endpoint))
+		if (!is_ready(&endpoints->v[i]))
 			continue;
-		all_nodes = all_nodes && endpoint->hints && endpoint->hints->n_nodes > 0;
-		all_zones = all_zones && endpoint->hints && endpoint->hints->n_zones > 0;
-		some_node = some_node || hinted_for_node(endpoint, input->node_name);
-		some_zone = some_zone || hinted_for_zone(endpoint, input->zone);
+		all_nodes = all_nodes && hints && hints->n_nodes > 0;
+		all_zones = all_zones && hints && hints->n_zones > 0;
+		some_node = some_node || hinted_for_node(hints, input->node_name);
+		some_zone = some_zone || hinted_for_zone(hints, input->zone);
 	}
 	if (all_nodes && some_node)
 		return TOPOLOGY_SAME_NODE;
@@ -75,13 +71,13 @@ static enum topology_mode mode_from_hints(const struct topology_input *input,
 }
 
 static bool passes(const struct topology_input *input, enum topology_mode mode,
-		   const struct endpoint *endpoint)
+		   const struct endpoint_hints *hints)
 {
 	switch (mode) {
 	case TOPOLOGY_SAME_NODE:
-		return hinted_for_node(endpoint, input->node_name);
+		return hinted_for_node(hints, input->node_name);
 	case TOPOLOGY_SAME_ZONE:
-		return hinted_for_zone(endpoint, input->zone);
+		return hinted_for_zone(hints, input->zone);
 	default:
 		return true;
 	}
@@ -97,11 +93,13 @@ enum choice {
 };
 
 static bool chosen(const struct topology_input *input, enum topology_mode mode, enum choice choice,
-		   const struct endpoint *endpoint)
+		   const struct endpoints *endpoints, size_t i)
 {
+	const struct endpoint *endpoint = &endpoints->v[i];
+
 	switch (choice) {
 	case CHOICE_READY_IN_MODE:
-		return is_ready(endpoint) && passes(input, mode, endpoint);
+		return is_ready(endpoint) && passes(input, mode, endpoints_hints(endpoints, i));
 	case CHOICE_LAST_RESORT:
 		return is_last_resort(endpoint);
 	case CHOICE_LOCAL_READY:
@@ -122,12 +120,12 @@ static struct index_list choose(const struct topology_input *input, enum topolog
 	size_t n = 0;
 
 	for (size_t i = 0; i < endpoints->n; i++)
-		n += chosen(input, mode, choice, &endpoints->v[i]);
+		n += chosen(input, mode, choice, endpoints, i);
 	if (n == 0)
 		return list;
 	list.v = arena_array(arena, n, sizeof(*list.v));
 	for (size_t i = 0; i < endpoints->n; i++)
-		if (chosen(input, mode, choice, &endpoints->v[i]))
+		if (chosen(input, mode, choice, endpoints, i))
 			list.v[list.n++] = (uint32_t)i;
 	return list;
 }

@@ -37,7 +37,7 @@ static void object_that_fits_its_first_block_takes_no_other(void **state attr_un
 	arena_alloc(arena, 200);
 	arena_alloc(arena, 56);
 	assert_int_equal(arena_size(arena), before);
-	assert_true(before <= 256 + 24);
+	assert_true(before <= 256 + 16);
 	arena_alloc(arena, 1);
 	assert_true(arena_size(arena) > before);
 }
@@ -63,6 +63,15 @@ static void empty_array_is_no_null(void **state attr_unused)
 	assert_non_null(arena_array(arena, 3, 16));
 }
 
+static void first_allocation_leads_back_to_the_arena(void **state attr_unused)
+{
+	cleanup_arena struct arena *arena = arena_new(16);
+	void *first = arena_alloc(arena, 16);
+
+	arena_alloc(arena, 1000); /* another block */
+	assert_ptr_equal(arena_of(first), arena);
+}
+
 static void nothing_can_be_freed(void **state attr_unused)
 {
 	assert_null(arena_free(NULL));
@@ -76,6 +85,7 @@ int main(void)
 		cmocka_unit_test(object_that_fits_its_first_block_takes_no_other),
 		cmocka_unit_test(strings_are_copied_and_formatted),
 		cmocka_unit_test(empty_array_is_no_null),
+		cmocka_unit_test(first_allocation_leads_back_to_the_arena),
 		cmocka_unit_test(nothing_can_be_freed),
 	};
 

@@ -163,15 +163,15 @@ static void hints_are_copied_and_shared_within_a_list(void **state attr_unused)
 	build_hints(slice, &slice->endpoints[2], "zone-a,zone-b", NULL);
 	build_hints(slice, &slice->endpoints[3], NULL, NULL); /* both lists empty: no hint */
 	list = build_list(slice, "host1");                    /* releases the slice */
-	assert_int_equal(list->v[0].hints->n_zones, 2);
-	assert_string_equal(list->v[0].hints->zones[0], "zone-a");
-	assert_string_equal(list->v[0].hints->zones[1], "zone-b");
-	assert_int_equal(list->v[0].hints->n_nodes, 0);
-	assert_int_equal(list->v[1].hints->n_zones, 0);
-	assert_string_equal(list->v[1].hints->nodes[0], "node-a");
-	assert_ptr_equal(list->v[2].hints, list->v[0].hints);
-	assert_null(list->v[3].hints);
-	assert_null(list->v[4].hints);
+	assert_int_equal(list->hints[0]->n_zones, 2);
+	assert_string_equal(list->hints[0]->zones[0], "zone-a");
+	assert_string_equal(list->hints[0]->zones[1], "zone-b");
+	assert_int_equal(list->hints[0]->n_nodes, 0);
+	assert_int_equal(list->hints[1]->n_zones, 0);
+	assert_string_equal(list->hints[1]->nodes[0], "node-a");
+	assert_ptr_equal(list->hints[2], list->hints[0]);
+	assert_null(list->hints[3]);
+	assert_null(list->hints[4]);
 	endpoints_unref(list);
 }
 
@@ -193,7 +193,7 @@ static void many_different_hints_stay_apart(void **state attr_unused)
 	assert_int_equal(list->n, 100);
 	for (unsigned int i = 0; i < 100; i++) {
 		snprintf(text, sizeof(text), "node-%u", i % 20);
-		assert_string_equal(list->v[i].hints->nodes[0], text);
+		assert_string_equal(list->hints[i]->nodes[0], text);
 	}
 	endpoints_unref(list);
 }

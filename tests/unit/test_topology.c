@@ -48,9 +48,10 @@ static const char **split(struct arena *arena, const char *words, size_t *ret_n)
 static struct endpoints make_endpoints(struct arena *arena, const struct short_endpoint *v,
 				       size_t n)
 {
-	struct endpoints list = {.arena = arena, .port_name = "", .n = n};
+	struct endpoints list = {.port_name = "", .n = (uint32_t)n};
 
 	list.v = arena_array(arena, n, sizeof(*list.v));
+	list.hints = arena_array(arena, n, sizeof(*list.hints));
 	for (size_t i = 0; i < n; i++) {
 		struct endpoint_hints *hints = arena_alloc(arena, sizeof(*hints));
 		struct endpoint *endpoint = &list.v[i];
@@ -60,7 +61,7 @@ static struct endpoints make_endpoints(struct arena *arena, const struct short_e
 		endpoint->flags = parse_state(v[i].state);
 		hints->zones = split(arena, v[i].zones, &hints->n_zones);
 		hints->nodes = split(arena, v[i].nodes, &hints->n_nodes);
-		endpoint->hints = v[i].zones || v[i].nodes ? hints : NULL;
+		list.hints[i] = v[i].zones || v[i].nodes ? hints : NULL;
 	}
 	return list;
 }

@@ -12,9 +12,11 @@
  * slices that name it and the lists merged from them. It exists as long as any of these does, or a
  * change is pending, because slices may come before their Service and stay behind it.
  *
- * Service and slices are the newest; lists are as of the last model_take_changes(). A `pending`
- * hangs on a record while its family has something to look at: it keeps the Service that the family
- * last took, to see whether a change was taken back. Slices are not compared with what was taken:
+ * Service and slices are the newest; lists are as of the last model_take_changes(). A record has a
+ * `pending` while its family has something to look at: it keeps the Service that the family last
+ * took, to see whether a change was taken back. All of a family stand in one array, which is
+ * released as a whole: at the start there is one for each service, and as many gaps between what
+ * stays would be of little use to anyone. Slices are not compared with what was taken:
  * one that changes and changes back costs one look at its service, where keeping the old ones would
  * cost memory.
  *
@@ -24,19 +26,21 @@
 
 struct pending {
 	struct record *record;
-	size_t at;             /* in tracker.pending */
 	struct service *taken; /* last taken, or NULL; only with service_changed */
-	bool service_changed;
-	bool slices_changed;
 	int64_t *triggers;
 	size_t n_triggers, triggers_capacity;
+	bool service_changed;
+	bool slices_changed;
 };
 
 struct share {
 	struct packed *slices; /* a chain */
-	struct endpoints **lists;
-	struct pending *pending; /* NULL: nothing */
+	union {                /* most services have one port */
+		struct endpoints *only;
+		struct endpoints **many;
+	};
 	uint32_t n_lists;
+	uint32_t pending; /* which of tracker.pending, counted from 1; 0: nothing */
 };
 
 struct record {
@@ -46,7 +50,7 @@ struct record {
 };
 
 struct tracker {
-	struct pending **pending;
+	struct pending *pending; /* in no order */
 	size_t n_pending, capacity;
 	size_t services, slices; /* changes of each kind, for model_pending_*() */
 	size_t endpoints;        /* for model_count_endpoints() */
@@ -71,22 +75,41 @@ struct model *model_new(const char *node_name, int64_t start_time_ns)
 	return model;
 }
 
+static struct endpoints *const *lists_of(const struct share *share)
+{
+	return share->n_lists == 1 ? &share->only : share->many;
+}
+
 static void free_lists(struct share *share)
 {
 	for (size_t i = 0; i < share->n_lists; i++)
-		endpoints_unref(share->lists[i]);
-	free(share->lists);
-	share->lists = NULL;
+		endpoints_unref(lists_of(share)[i]);
+	if (share->n_lists > 1)
+		free(share->many);
+	share->many = NULL;
 	share->n_lists = 0;
 }
 
-static void free_pending(struct pending *pending)
+static struct endpoints *find_list(const struct share *share, const char *port_name,
+				   enum protocol protocol)
 {
-	if (!pending)
-		return;
+	return endpoints_find(lists_of(share), share->n_lists, port_name, protocol);
+}
+
+static void pending_done(struct pending *pending)
+{
 	service_unref(pending->taken);
 	free(pending->triggers);
-	free(pending);
+}
+
+static void forget_pending(struct tracker *tracker)
+{
+	for (size_t i = 0; i < tracker->n_pending; i++)
+		pending_done(&tracker->pending[i]);
+	free(tracker->pending);
+	tracker->pending = NULL;
+	tracker->n_pending = tracker->capacity = 0;
+	tracker->services = tracker->slices = 0;
 }
 
 static void share_done(struct share *share)
@@ -98,7 +121,6 @@ static void share_done(struct share *share)
 		free(packed);
 	}
 	free_lists(share);
-	free_pending(share->pending);
 	*share = (struct share){0};
 }
 
@@ -122,7 +144,7 @@ struct model *model_free(struct model *model)
 	map_done(&model->records);
 	map_done(&model->slices);
 	for (size_t i = 0; i < FAMILY_COUNT; i++)
-		free(model->tracker[i].pending);
+		forget_pending(&model->tracker[i]);
 	node_unref(model->node);
 	free(model->node_name);
 	free(model);
@@ -176,7 +198,7 @@ void model_ignore_family(struct model *model, enum family family)
 		share_done(share);
 		drop_record_if_empty(model, record);
 	}
-	free(model->tracker[family].pending);
+	forget_pending(&model->tracker[family]);
 	model->tracker[family] = (struct tracker){.ignored = true};
 }
 
@@ -191,51 +213,55 @@ static size_t count_endpoints(const struct record *record, enum family family)
 		return 0;
 	for (size_t i = 0; i < service->n_ports; i++) {
 		const struct service_port *port = &service->ports[i];
-		const struct endpoints *list =
-			endpoints_find(share->lists, share->n_lists, port->name, port->protocol);
+		const struct endpoints *list = find_list(share, port->name, port->protocol);
 
 		n += list ? list->n : 0;
 	}
 	return n;
 }
 
+/* NULL: nothing. Good until another is added or dropped. */
+static struct pending *find_pending(const struct model *model, const struct record *record,
+				    enum family family)
+{
+	uint32_t number = record->share[family].pending;
+
+	return number ? &model->tracker[family].pending[number - 1] : NULL;
+}
+
 static struct pending *need_pending(struct model *model, struct record *record, enum family family)
 {
 	struct tracker *tracker = &model->tracker[family];
-	struct pending *pending = record->share[family].pending;
+	struct pending *pending = find_pending(model, record, family);
 
 	if (pending)
 		return pending;
-	pending = xcalloc(1, sizeof(*pending));
-	pending->record = record;
-	pending->at = tracker->n_pending;
-	array_grow(&tracker->pending, &tracker->capacity, tracker->n_pending,
-		   sizeof(struct pending *));
-	tracker->pending[tracker->n_pending++] = pending;
-	record->share[family].pending = pending;
+	array_grow(&tracker->pending, &tracker->capacity, tracker->n_pending, sizeof(*pending));
+	pending = &tracker->pending[tracker->n_pending++];
+	*pending = (struct pending){.record = record};
+	record->share[family].pending = (uint32_t)tracker->n_pending;
 	return pending;
 }
 
+/* The last one moves into the gap. */
 static void drop_pending_if_empty(struct model *model, struct record *record, enum family family)
 {
 	struct tracker *tracker = &model->tracker[family];
-	struct pending *pending = record->share[family].pending;
-	struct pending *last;
+	struct pending *pending = find_pending(model, record, family);
 
 	if (!pending || pending->service_changed || pending->slices_changed)
 		return;
-	last = tracker->pending[--tracker->n_pending];
-	tracker->pending[pending->at] = last;
-	last->at = pending->at;
-	record->share[family].pending = NULL;
-	free_pending(pending);
+	pending_done(pending);
+	*pending = tracker->pending[--tracker->n_pending];
+	pending->record->share[family].pending = record->share[family].pending;
+	record->share[family].pending = 0;
 }
 
 /* Notes for one family that `newest` is about to replace the record's Service. */
 static void track_service(struct model *model, struct record *record, enum family family,
 			  const struct service *newest)
 {
-	struct pending *pending = record->share[family].pending;
+	struct pending *pending = find_pending(model, record, family);
 	bool noted = pending && pending->service_changed;
 	const struct service *taken = noted ? pending->taken : record->service;
 	bool changed = !service_equal(taken, newest, family);
@@ -436,7 +462,7 @@ struct endpoints *model_endpoints(const struct model *model, enum family family,
 	const struct record *record = map_get(&model->records, key);
 	const struct share *share = record ? &record->share[family] : NULL;
 
-	return share ? endpoints_find(share->lists, share->n_lists, port_name, protocol) : NULL;
+	return share ? find_list(share, port_name, protocol) : NULL;
 }
 
 size_t model_count_endpoints(const struct model *model, enum family family)
@@ -462,7 +488,7 @@ size_t model_pending_slices(const struct model *model, enum family family)
 static bool has_udp_list(const struct share *share)
 {
 	for (size_t i = 0; i < share->n_lists; i++)
-		if (share->lists[i]->protocol == PROTOCOL_UDP)
+		if (lists_of(share)[i]->protocol == PROTOCOL_UDP)
 			return true;
 	return false;
 }
@@ -470,6 +496,7 @@ static bool has_udp_list(const struct share *share)
 static void merge_lists(struct model *model, struct share *share)
 {
 	cleanup_arena struct arena *arena = arena_new(4096);
+	struct endpoints **lists;
 	struct slice **slices;
 	size_t n = 0, n_lists;
 
@@ -479,8 +506,14 @@ static void merge_lists(struct model *model, struct share *share)
 	n = 0;
 	for (const struct packed *packed = share->slices; packed; packed = packed->next)
 		slices[n++] = packed_open(packed, arena);
-	share->lists = endpoints_merge(slices, n, model->node_name, &n_lists);
+	lists = endpoints_merge(slices, n, model->node_name, &n_lists);
 	share->n_lists = (uint32_t)n_lists;
+	if (n_lists > 1) {
+		share->many = lists;
+		return;
+	}
+	share->only = n_lists == 1 ? lists[0] : NULL;
+	free(lists);
 }
 
 /* Merges the lists of one service anew; true when it has, or had, endpoints of a UDP port. */
@@ -499,31 +532,40 @@ static bool rebuild(struct model *model, struct record *record, enum family fami
 
 static int compare_pending(const void *a, const void *b)
 {
-	const struct pending *const *x = a, *const *y = b;
+	const struct pending *x = a, *y = b;
 
-	return strcmp((*x)->record->key, (*y)->record->key);
+	return strcmp(x->record->key, y->record->key);
 }
 
-static void take_triggers(const struct pending *pending, struct model_changes *changes)
+/* One allocation for all keys, however many. */
+static void make_room(const struct tracker *tracker, struct model_changes *changes)
 {
-	for (size_t i = 0; i < pending->n_triggers; i++)
-		changes->triggers[changes->n_triggers++] = (struct model_trigger){
-			.service = xstrdup(pending->record->key),
-			.time_ns = pending->triggers[i],
-		};
+	size_t keys = 0, n_triggers = 0;
+
+	for (size_t i = 0; i < tracker->n_pending; i++) {
+		keys += strlen(tracker->pending[i].record->key) + 1;
+		n_triggers += tracker->pending[i].n_triggers;
+	}
+	changes->arena = arena_new(tracker->n_pending * sizeof(*changes->services) +
+				   n_triggers * sizeof(*changes->triggers) + keys);
+	changes->services =
+		arena_array(changes->arena, tracker->n_pending, sizeof(*changes->services));
+	changes->triggers = arena_array(changes->arena, n_triggers, sizeof(*changes->triggers));
 }
 
-static void take_pending(struct model *model, enum family family, struct pending *pending,
+static void take_pending(struct model *model, enum family family, const struct pending *pending,
 			 struct model_changes *changes)
 {
 	struct record *record = pending->record;
+	const char *key = arena_strdup(changes->arena, record->key);
 
-	changes->services[changes->n_services++] = xstrdup(record->key);
-	take_triggers(pending, changes);
+	changes->services[changes->n_services++] = key;
+	for (size_t i = 0; i < pending->n_triggers; i++)
+		changes->triggers[changes->n_triggers++] =
+			(struct model_trigger){.service = key, .time_ns = pending->triggers[i]};
 	if (pending->slices_changed && rebuild(model, record, family))
 		changes->udp_endpoints_changed = true;
-	record->share[family].pending = NULL;
-	free_pending(pending);
+	record->share[family].pending = 0;
 	drop_record_if_empty(model, record);
 }
 
@@ -531,32 +573,20 @@ void model_take_changes(struct model *model, enum family family, struct model_ch
 {
 	struct tracker *tracker = &model->tracker[family];
 	struct model_changes changes = {0};
-	size_t n_triggers = 0;
 
 	if (tracker->n_pending > 0)
-		qsort(tracker->pending, tracker->n_pending, sizeof(struct pending *),
+		qsort(tracker->pending, tracker->n_pending, sizeof(*tracker->pending),
 		      compare_pending);
+	make_room(tracker, &changes);
 	for (size_t i = 0; i < tracker->n_pending; i++)
-		n_triggers += tracker->pending[i]->n_triggers;
-	changes.services = xcalloc(tracker->n_pending, sizeof(*changes.services));
-	changes.triggers = xcalloc(n_triggers, sizeof(*changes.triggers));
-	for (size_t i = 0; i < tracker->n_pending; i++)
-		take_pending(model, family, tracker->pending[i], &changes);
-	free(tracker->pending);
-	tracker->pending = NULL;
-	tracker->n_pending = tracker->capacity = 0;
-	tracker->services = tracker->slices = 0;
+		take_pending(model, family, &tracker->pending[i], &changes);
+	forget_pending(tracker);
 	*ret = changes;
 }
 
 void model_changes_done(struct model_changes *changes)
 {
-	for (size_t i = 0; i < changes->n_services; i++)
-		free(changes->services[i]);
-	for (size_t i = 0; i < changes->n_triggers; i++)
-		free(changes->triggers[i].service);
-	free(changes->services);
-	free(changes->triggers);
+	arena_free(changes->arena);
 	*changes = (struct model_changes){0};
 }
 
@@ -574,8 +604,10 @@ size_t model_local_ready_addresses(const struct model *model, enum family family
 	size_t n = 0, capacity = 0, distinct = 0;
 
 	for (size_t i = 0; share && i < share->n_lists; i++) {
-		for (size_t j = 0; j < share->lists[i]->n; j++) {
-			const struct endpoint *endpoint = &share->lists[i]->v[j];
+		const struct endpoints *list = lists_of(share)[i];
+
+		for (size_t j = 0; j < list->n; j++) {
+			const struct endpoint *endpoint = &list->v[j];
 
 			if ((endpoint->flags & wanted) != wanted)
 				continue;

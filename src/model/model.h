@@ -57,13 +57,15 @@ struct endpoints *model_endpoints(const struct model *model, enum family family,
 size_t model_count_endpoints(const struct model *model, enum family family);
 
 struct model_trigger {
-	char *service; /* key */
+	const char *service; /* key */
 	int64_t time_ns;
 };
 
 /* What one family has to look at again. */
 struct model_changes {
-	char **services; /* keys, sorted; also of Services that are gone or never were there */
+	struct arena *arena; /* holds all below */
+	const char *
+		*services; /* keys, sorted; also of Services that are gone or never were there */
 	size_t n_services;
 	bool udp_endpoints_changed;     /* of a UDP port, old or new: conntrack clean-up is due */
 	struct model_trigger *triggers; /* of slices that changed: by service, then as they came */

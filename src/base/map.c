@@ -5,7 +5,10 @@
 
 #include "base/siphash.h"
 
-/* Open addressing, linear probing; a removed entry keeps its place with key NULL, value DEAD. */
+/*
+ * Open addressing, linear probing; a removed entry keeps its place with key NULL, value DEAD. Hashes
+ * are not kept: they would save a comparison now and then, and make every table half as large again.
+ */
 
 static char dead_mark;
 #define DEAD ((void *)&dead_mark)
@@ -35,14 +38,14 @@ static struct map_entry *find(const struct map *map, const char *key, uint32_t h
 
 		if (!e->key && e->value != DEAD)
 			return NULL;
-		if (e->key && e->hash == hash && streq(e->key, key))
+		if (e->key && streq(e->key, key))
 			return e;
 	}
 }
 
-static void put(struct map *map, const struct map_entry *entry)
+static void put(struct map *map, const struct map_entry *entry, uint32_t hash)
 {
-	size_t i = entry->hash & (map->size - 1);
+	size_t i = hash & (map->size - 1);
 
 	while (map->entries[i].key)
 		i = (i + 1) & (map->size - 1);
@@ -62,7 +65,7 @@ static void rehash(struct map *map)
 	map->dead = 0;
 	for (size_t i = 0; i < old.size; i++)
 		if (old.entries[i].key)
-			put(map, &old.entries[i]);
+			put(map, &old.entries[i], hash_of(old.entries[i].key));
 	free(old.entries);
 }
 
@@ -81,8 +84,9 @@ void *map_get(const struct map *map, const char *key)
 
 void *map_set(struct map *map, const char *key, void *value)
 {
-	struct map_entry entry = {.key = key, .value = value, .hash = hash_of(key)};
-	struct map_entry *e = find(map, key, entry.hash);
+	const struct map_entry entry = {.key = key, .value = value};
+	uint32_t hash = hash_of(key);
+	struct map_entry *e = find(map, key, hash);
 
 	if (e) {
 		void *old = e->value;
@@ -93,7 +97,7 @@ void *map_set(struct map *map, const char *key, void *value)
 	/* at most three quarters full, removed places included */
 	if ((map->count + map->dead + 1) * 4 > map->size * 3)
 		rehash(map);
-	put(map, &entry);
+	put(map, &entry, hash);
 	map->count++;
 	return NULL;
 }

@@ -19,7 +19,6 @@
 struct map_entry {
 	const char *key; /* NULL: empty */
 	void *value;
-	uint32_t hash;
 };
 
 struct map {

@@ -53,7 +53,7 @@ static void add_candidates(struct candidates *candidates, const struct slice *sl
 		to = &candidates->v[candidates->n];
 		to->endpoint = (struct endpoint){
 			.addr = from->addr,
-			.flags = from->flags & (uint8_t)~ENDPOINT_LOCAL,
+			.flags = from->flags,
 			.port = port,
 		};
 		to->hints = from->hints;
@@ -91,22 +91,6 @@ static void resolve(struct candidates *candidates)
 	candidates->n = kept + 1;
 }
 
-static bool names_equal(const char *const *a, size_t n_a, const char *const *b, size_t n_b)
-{
-	if (n_a != n_b)
-		return false;
-	for (size_t i = 0; i < n_a; i++)
-		if (!streq(a[i], b[i]))
-			return false;
-	return true;
-}
-
-static bool hints_equal(const struct endpoint_hints *a, const struct endpoint_hints *b)
-{
-	return names_equal(a->zones, a->n_zones, b->zones, b->n_zones) &&
-	       names_equal(a->nodes, a->n_nodes, b->nodes, b->n_nodes);
-}
-
 /* Zones are few, so most hints are found among the last few that were seen: one copy serves all. */
 struct hint_cache {
 	const struct endpoint_hints *recent[8];
@@ -117,7 +101,7 @@ static const struct endpoint_hints *find_hints(const struct hint_cache *cache,
 					       const struct endpoint_hints *hints)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(cache->recent); i++)
-		if (cache->recent[i] && hints_equal(cache->recent[i], hints))
+		if (cache->recent[i] && endpoint_hints_equal(cache->recent[i], hints))
 			return cache->recent[i];
 	return NULL;
 }

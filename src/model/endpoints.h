@@ -38,7 +38,8 @@ struct endpoints *endpoints_unref(struct endpoints *endpoints); /* accepts NULL,
 /*
  * Merges the slices (all of one service and family) into one list for each port name and protocol
  * that has endpoints, sorted by those. The array and one reference to each list are the caller's,
- * the lists keep nothing of the slices. node_name decides what is local. The order of the slices
+ * the lists keep nothing of the slices. What is on node_name is local, beside
+ * what is marked so; "" is no name. The order of the slices
  * does not matter.
  */
 struct endpoints **endpoints_merge(struct slice *const *slices, size_t n_slices,

@@ -400,7 +400,8 @@ unsigned int model_set_slice(struct model *model, struct slice *slice)
 	if (model->tracker[slice->family].ignored)
 		result = model_remove_slice(model, slice->key); /* it may have been the other's */
 	else
-		result = replace_slice(model, packed_new(slice), slice->trigger_time_ns);
+		result = replace_slice(model, packed_new(slice, model->node_name),
+				       slice->trigger_time_ns);
 	slice_unref(slice);
 	return result;
 }
@@ -493,7 +494,7 @@ static bool has_udp_list(const struct share *share)
 	return false;
 }
 
-static void merge_lists(struct model *model, struct share *share)
+static void merge_lists(struct share *share)
 {
 	cleanup_arena struct arena *arena = arena_new(4096);
 	struct endpoints **lists;
@@ -506,7 +507,7 @@ static void merge_lists(struct model *model, struct share *share)
 	n = 0;
 	for (const struct packed *packed = share->slices; packed; packed = packed->next)
 		slices[n++] = packed_open(packed, arena);
-	lists = endpoints_merge(slices, n, model->node_name, &n_lists);
+	lists = endpoints_merge(slices, n, "", &n_lists);
 	share->n_lists = (uint32_t)n_lists;
 	if (n_lists > 1) {
 		share->many = lists;
@@ -525,7 +526,7 @@ static bool rebuild(struct model *model, struct record *record, enum family fami
 	model->tracker[family].endpoints -= count_endpoints(record, family);
 	free_lists(share);
 	if (share->slices)
-		merge_lists(model, share);
+		merge_lists(share);
 	model->tracker[family].endpoints += count_endpoints(record, family);
 	return udp || has_udp_list(share);
 }

@@ -7,14 +7,13 @@
  *	key, service key,
  *	number of ports (32 bits), for each: name, protocol (8), port (16)
  *	number of endpoints (32 bits), for each: what is given (8), flags (8), address (4 or 16 bytes),
- *		node, hints
+ *		hints
  *	hints: number of zones (32), names, number of nodes (32), names
  */
 
 enum {
-	HAS_NODE = 1 << 0,
-	HAS_HINTS = 1 << 1,
-	IS_IPV6 = 1 << 2, /* the address, whatever the slice says */
+	HAS_HINTS = 1 << 0,
+	IS_IPV6 = 1 << 1, /* the address, whatever the slice says */
 };
 
 struct writer {
@@ -58,24 +57,23 @@ static void put_names(struct writer *writer, const char *const *names, size_t n)
 		put_string(writer, names[i]);
 }
 
-static void put_endpoint(struct writer *writer, const struct slice_endpoint *endpoint)
+static void put_endpoint(struct writer *writer, const struct slice_endpoint *endpoint,
+			 const char *node_name)
 {
 	const struct endpoint_hints *hints = endpoint->hints;
 	enum family family = endpoint->addr.family;
+	bool local = endpoint->node && *node_name && streq(endpoint->node, node_name);
 
-	put_byte(writer, (endpoint->node ? HAS_NODE : 0) | (hints ? HAS_HINTS : 0) |
-				 (family == FAMILY_IPV6 ? IS_IPV6 : 0));
-	put_byte(writer, endpoint->flags);
+	put_byte(writer, (hints ? HAS_HINTS : 0) | (family == FAMILY_IPV6 ? IS_IPV6 : 0));
+	put_byte(writer, endpoint->flags | (local ? ENDPOINT_LOCAL : 0));
 	put(writer, endpoint->addr.bytes, addr_bytes(family));
-	if (endpoint->node)
-		put_string(writer, endpoint->node);
 	if (hints) {
 		put_names(writer, hints->zones, hints->n_zones);
 		put_names(writer, hints->nodes, hints->n_nodes);
 	}
 }
 
-struct packed *packed_new(const struct slice *slice)
+struct packed *packed_new(const struct slice *slice, const char *node_name)
 {
 	struct writer writer = {.n = offsetof(struct packed, data), .capacity = 512};
 	struct packed *packed;
@@ -91,7 +89,7 @@ struct packed *packed_new(const struct slice *slice)
 	}
 	put_count(&writer, slice->n_endpoints);
 	for (size_t i = 0; i < slice->n_endpoints; i++)
-		put_endpoint(&writer, &slice->endpoints[i]);
+		put_endpoint(&writer, &slice->endpoints[i], node_name);
 	packed = xrealloc(writer.data, writer.n);
 	packed->size = (uint32_t)(writer.n - offsetof(struct packed, data));
 	packed->family = slice->family;
@@ -163,8 +161,6 @@ static void get_endpoint(const char **at, struct arena *arena, struct slice_endp
 	ret->flags = get_byte(at);
 	ret->addr.family = family;
 	get(at, ret->addr.bytes, addr_bytes(family));
-	if (given & HAS_NODE)
-		ret->node = get_string(at);
 	if (given & HAS_HINTS) {
 		struct endpoint_hints *hints = arena_alloc(arena, sizeof(*hints));
 

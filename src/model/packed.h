@@ -5,7 +5,8 @@
  * An EndpointSlice as the model stores it: one run of bytes.
  *
  * A slice is read only when its service changes, but stays in memory for ever, so it is kept small:
- * about 150 bytes for five endpoints instead of 450. Equal slices have equal bytes.
+ * about 100 bytes for five endpoints instead of 450. Of an endpoint's node only that it is this one
+ * is kept, so slices with equal bytes ask for the same here.
  */
 
 #include "model/slice.h"
@@ -17,10 +18,11 @@ struct packed {
 	char data[]; /* begins with the key */
 };
 
-/* Released with free(). The trigger time is not kept. */
-struct packed *packed_new(const struct slice *slice) __attribute__((returns_nonnull));
+/* Released with free(). The trigger time is not kept. node_name: what is local; "": nothing is. */
+struct packed *packed_new(const struct slice *slice, const char *node_name)
+	__attribute__((returns_nonnull));
 bool packed_equal(const struct packed *a, const struct packed *b);
 const char *packed_key(const struct packed *packed);
 const char *packed_service_key(const struct packed *packed);
-/* The slice again: lives in `arena`, borrows strings from `packed`, is not reference-counted. */
+/* The slice again, without nodes: lives in `arena`, borrows strings from `packed`, is not reference-counted. */
 struct slice *packed_open(const struct packed *packed, struct arena *arena);

@@ -12,7 +12,7 @@ enum endpoint_flag {
 	ENDPOINT_READY = 1 << 0,
 	ENDPOINT_SERVING = 1 << 1,
 	ENDPOINT_TERMINATING = 1 << 2,
-	ENDPOINT_LOCAL = 1 << 3, /* on this node; known only after merging */
+	ENDPOINT_LOCAL = 1 << 3, /* on this node; known only in the model */
 };
 
 /* Names that an endpoint is meant for; a list that is absent or empty means no hint. */
@@ -22,6 +22,8 @@ struct endpoint_hints {
 	const char *const *nodes;
 	size_t n_nodes;
 };
+
+bool endpoint_hints_equal(const struct endpoint_hints *a, const struct endpoint_hints *b);
 
 struct slice_endpoint {
 	struct addr addr;                   /* addresses[0] */

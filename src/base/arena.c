@@ -64,6 +64,8 @@ static void *alloc_aligned(struct arena *arena, size_t size, size_t align)
 	struct arena *block = arena->next ? arena->next : arena;
 	size_t at = (block->used + align - 1) & ~(align - 1);
 
+	if (size == 0)
+		return arena->data; /* nothing will be read or written there */
 	if (at > block->size || size > block->size - at) {
 		block = add_block(arena, size);
 		at = 0;

@@ -26,11 +26,11 @@ int protocol_parse(const char *name, enum protocol *ret)
 	return -EINVAL;
 }
 
-struct service *service_new(const char *ns, const char *name)
+struct service *service_new(const char *ns, const char *name, size_t room)
 {
-	/* room for the names and a port or two: most Services then take one allocation */
 	size_t names = 2 * strlen(ns) + strlen(name) + 3;
-	struct arena *arena = arena_new(sizeof(struct service) + names + 48);
+	size_t aligned = (names + 7) & ~(size_t)7;
+	struct arena *arena = arena_new(sizeof(struct service) + aligned + room);
 	struct service *service = arena_alloc(arena, sizeof(*service));
 
 	service->refs = 1;

@@ -42,14 +42,12 @@ struct service {
 
 	/* of both families, in the object's order; a reader skips what is not its family's */
 	struct addr *external_ips;
-	size_t n_external_ips;
 	struct addr *vips; /* status.loadBalancer.ingress[].ip with ipMode VIP or unset */
-	size_t n_vips;
 	struct prefix *source_ranges; /* masked; a family that held a /0 has none here */
-	size_t n_source_ranges;
+	uint32_t n_external_ips, n_vips, n_source_ranges;
 
+	uint32_t n_ports;
 	struct service_port *ports;
-	size_t n_ports;
 
 	uint32_t sticky_seconds;         /* 0: no affinity */
 	uint16_t health_check_node_port; /* only for LoadBalancer with policy Local, else 0 */
@@ -57,8 +55,11 @@ struct service {
 	bool internal_local;             /* internalTrafficPolicy Local */
 };
 
-/* A service with its three names set; the caller owns the only reference. */
-struct service *service_new(const char *ns, const char *name);
+/*
+ * A service with its three names set; the caller owns the only reference. room: bytes that its ports,
+ * their names and its lists will take. A good guess saves memory, nothing else.
+ */
+struct service *service_new(const char *ns, const char *name, size_t room);
 struct service *service_ref(struct service *service);
 struct service *service_unref(struct service *service); /* accepts NULL, returns NULL */
 /* The port of that name and protocol, which are its identity; NULL when there is none. */

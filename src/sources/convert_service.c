@@ -315,6 +315,27 @@ static int fill(const K8s__Service *message, const struct convert_notes *notes,
 	return 0;
 }
 
+/* What the ports and lists will take, so that nearly every Service is one allocation. */
+static size_t room_for(const K8s__Service *message)
+{
+	const K8s__ServiceSpec *spec = message->spec;
+	const K8s__LoadBalancerStatus *balancer =
+		message->status ? message->status->loadbalancer : NULL;
+	size_t size = 0, addresses;
+
+	if (!spec)
+		return 0;
+	for (size_t i = 0; i < spec->n_ports; i++)
+		size += sizeof(struct service_port) + strlen(convert_text(spec->ports[i]->name)) +
+			1;
+	addresses = spec->n_externalips + (balancer ? balancer->n_ingress : 0);
+	if (addresses + spec->n_loadbalancersourceranges > 0)
+		size += addresses * sizeof(struct addr) +
+			spec->n_loadbalancersourceranges * sizeof(struct prefix) +
+			24; /* alignment */
+	return size;
+}
+
 int convert_service(const K8s__Service *message, const struct convert_notes *notes,
 		    struct service **ret, enum convert_skip *ret_skip, struct err *err)
 {
@@ -331,7 +352,8 @@ int convert_service(const K8s__Service *message, const struct convert_notes *not
 		*ret_skip = skip;
 		return 0;
 	}
-	service = service_new(message->metadata->namespace_, message->metadata->name);
+	service = service_new(message->metadata->namespace_, message->metadata->name,
+			      room_for(message));
 	r = fill(message, notes, service, err);
 	if (r < 0) {
 		service_unref(service);

@@ -37,14 +37,13 @@ enum {
 	BUILD_SERVING_TERMINATING = ENDPOINT_SERVING | ENDPOINT_TERMINATING,
 };
 
-/* Copies an array of the arena with one more element; *n counts it afterwards. */
-attr_unused static void *build_append(struct arena *arena, const void *old, size_t *n, size_t size)
+/* Copies an array of the arena of n elements, with room for one more. */
+attr_unused static void *build_append(struct arena *arena, const void *old, size_t n, size_t size)
 {
-	char *array = arena_array(arena, *n + 1, size);
+	char *array = arena_array(arena, n + 1, size);
 
-	if (*n)
-		memcpy(array, old, *n * size);
-	++*n;
+	if (n)
+		memcpy(array, old, n * size);
 	return array;
 }
 
@@ -91,7 +90,7 @@ attr_unused static struct service *build_service(const char *key, const char *cl
 	struct service *service;
 
 	build_split(key, &ns, &name);
-	service = service_new(ns, name);
+	service = service_new(ns, name, 48);
 	if (cluster_ip)
 		build_cluster_ip(service, cluster_ip);
 	return service;
@@ -103,7 +102,7 @@ attr_unused static struct service_port *build_port(struct service *service, cons
 {
 	struct service_port *added;
 
-	service->ports = build_append(service->arena, service->ports, &service->n_ports,
+	service->ports = build_append(service->arena, service->ports, service->n_ports++,
 				      sizeof(*service->ports));
 	added = &service->ports[service->n_ports - 1];
 	*added = (struct service_port){
@@ -118,21 +117,21 @@ attr_unused static struct service_port *build_port(struct service *service, cons
 attr_unused static void build_external_ip(struct service *service, const char *ip)
 {
 	service->external_ips = build_append(service->arena, service->external_ips,
-					     &service->n_external_ips, sizeof(struct addr));
+					     service->n_external_ips++, sizeof(struct addr));
 	service->external_ips[service->n_external_ips - 1] = build_addr(ip);
 }
 
 attr_unused static void build_vip(struct service *service, const char *ip)
 {
 	service->vips =
-		build_append(service->arena, service->vips, &service->n_vips, sizeof(struct addr));
+		build_append(service->arena, service->vips, service->n_vips++, sizeof(struct addr));
 	service->vips[service->n_vips - 1] = build_addr(ip);
 }
 
 attr_unused static void build_source_range(struct service *service, const char *cidr)
 {
 	service->source_ranges = build_append(service->arena, service->source_ranges,
-					      &service->n_source_ranges, sizeof(struct prefix));
+					      service->n_source_ranges++, sizeof(struct prefix));
 	service->source_ranges[service->n_source_ranges - 1] = build_prefix(cidr);
 }
 
@@ -152,7 +151,7 @@ attr_unused static struct slice_port *build_slice_port(struct slice *slice, cons
 	struct slice_port *added;
 
 	slice->ports =
-		build_append(slice->arena, slice->ports, &slice->n_ports, sizeof(*slice->ports));
+		build_append(slice->arena, slice->ports, slice->n_ports++, sizeof(*slice->ports));
 	added = &slice->ports[slice->n_ports - 1];
 	*added = (struct slice_port){
 		.name = arena_strdup(slice->arena, name),
@@ -168,7 +167,7 @@ attr_unused static struct slice_endpoint *build_endpoint(struct slice *slice, co
 {
 	struct slice_endpoint *added;
 
-	slice->endpoints = build_append(slice->arena, slice->endpoints, &slice->n_endpoints,
+	slice->endpoints = build_append(slice->arena, slice->endpoints, slice->n_endpoints++,
 					sizeof(*slice->endpoints));
 	added = &slice->endpoints[slice->n_endpoints - 1];
 	*added = (struct slice_endpoint){
@@ -191,7 +190,7 @@ attr_unused static const char *const *build_names(struct arena *arena, const cha
 		return NULL;
 	rest = arena_strdup(arena, names);
 	while ((name = strsep(&rest, ","))) {
-		list = build_append(arena, list, ret_n, sizeof(*list));
+		list = build_append(arena, list, (*ret_n)++, sizeof(*list));
 		list[*ret_n - 1] = name;
 	}
 	return list;

@@ -67,12 +67,12 @@ static void make_node(struct fixture *f, const char *const *addresses, const cha
 	f->node = node_new("node-a");
 	for (; *addresses; addresses++) {
 		f->node->addresses = build_append(f->node->arena, f->node->addresses,
-						  &f->node->n_addresses, sizeof(struct addr));
+						  f->node->n_addresses++, sizeof(struct addr));
 		f->node->addresses[f->node->n_addresses - 1] = build_addr(*addresses);
 	}
 	for (; *pod_cidrs; pod_cidrs++) {
 		f->node->pod_cidrs = build_append(f->node->arena, f->node->pod_cidrs,
-						  &f->node->n_pod_cidrs, sizeof(struct prefix));
+						  f->node->n_pod_cidrs++, sizeof(struct prefix));
 		f->node->pod_cidrs[f->node->n_pod_cidrs - 1] = build_prefix(*pod_cidrs);
 	}
 }

@@ -23,7 +23,7 @@ static struct service *rich_service(void)
 
 static void names_are_set_at_birth(void **state attr_unused)
 {
-	struct service *service = service_new("kube-system", "kube-dns");
+	struct service *service = service_new("kube-system", "kube-dns", 48);
 
 	assert_string_equal(service->key, "kube-system/kube-dns");
 	assert_string_equal(service->ns, "kube-system");

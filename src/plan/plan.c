@@ -19,11 +19,10 @@ struct candidate {
 /* What a Service has of one family, the same for all its ports. */
 struct family_part {
 	const struct addr *external_ips;
-	size_t n_external_ips; /* hidden ones included */
 	const struct addr *vips;
-	size_t n_vips;
 	const struct prefix *source_ranges;
-	size_t n_source_ranges;
+	uint32_t n_external_ips; /* hidden ones included */
+	uint32_t n_vips, n_source_ranges;
 	bool node_in_ranges;
 };
 
@@ -92,7 +91,7 @@ static size_t guess_size(const struct service *service, const struct candidate *
  * them.
  */
 static const void *pick_family(struct arena *arena, const void *array, size_t n, size_t size,
-			       enum family family, size_t *ret_n)
+			       enum family family, uint32_t *ret_n)
 {
 	const unsigned char *from = array;
 	size_t first = 0, last = 0, found = 0;
@@ -105,7 +104,7 @@ static const void *pick_family(struct arena *arena, const void *array, size_t n,
 		last = i;
 		found++;
 	}
-	*ret_n = found;
+	*ret_n = (uint32_t)found;
 	if (found == 0)
 		return NULL;
 	if (last - first + 1 == found)
@@ -203,7 +202,6 @@ struct service_plan *plan_service(const struct settings *settings, const struct 
 	candidates = collect(settings, model, service, &n);
 	arena = arena_new(guess_size(service, candidates, n));
 	plan = arena_alloc(arena, sizeof(*plan));
-	plan->arena = arena;
 	plan->service = service_ref(service);
 	plan->key = service->key;
 	plan->ports = arena_array(arena, n, sizeof(*plan->ports));
@@ -230,6 +228,6 @@ struct service_plan *service_plan_free(struct service_plan *plan)
 	for (size_t i = 0; i < plan->n_ports; i++)
 		endpoints_unref(plan->ports[i].endpoints);
 	service_unref(plan->service);
-	arena_free(plan->arena); /* the plan itself lies in it */
+	arena_free(arena_of(plan));
 	return NULL;
 }

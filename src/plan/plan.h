@@ -32,25 +32,22 @@ struct port_plan {
 	/* of this family, in the object's order */
 	const struct addr *cluster_ip;
 	const struct addr *external_ips; /* empty when the gate hides them */
-	size_t n_external_ips;
 	const struct addr *vips;
-	size_t n_vips;
 	const struct prefix *source_ranges;
-	size_t n_source_ranges;
+	uint32_t n_external_ips, n_vips, n_source_ranges;
 
-	bool externally_accessible; /* a node port, a VIP or an external IP (hidden ones count) */
-	bool node_in_ranges;        /* some source range holds this node's address */
-	enum plan_refusal internal; /* fate of cluster IP traffic */
-	enum plan_refusal external; /* fate of outside traffic, if external addresses exist */
+	enum plan_refusal internal : 2; /* fate of cluster IP traffic */
+	enum plan_refusal external : 2; /* fate of outside traffic, if external addresses exist */
 
-	bool use_cluster_group; /* the list use.cluster needs a chain */
-	bool use_local_group;   /* the list use.local needs a chain */
-	bool use_external;      /* has endpoints and is externally accessible */
-	bool use_firewall;      /* has endpoints, VIPs and source ranges */
+	bool externally_accessible : 1; /* a node port, a VIP or an external IP, hidden or not */
+	bool node_in_ranges : 1;        /* some source range holds this node's address */
+	bool use_cluster_group : 1;     /* the list use.cluster needs a chain */
+	bool use_local_group : 1;       /* the list use.local needs a chain */
+	bool use_external : 1;          /* has endpoints and is externally accessible */
+	bool use_firewall : 1;          /* has endpoints, VIPs and source ranges */
 };
 
 struct service_plan {
-	struct arena *arena;
 	const char *key;
 	struct service *service; /* a reference */
 	struct port_plan *ports; /* sorted by port name, then protocol */

@@ -35,7 +35,7 @@ static void object_that_fits_its_first_block_takes_no_other(void **state attr_un
 	size_t before = arena_size(arena);
 
 	arena_alloc(arena, 200);
-	arena_strdup(arena, "a name of 55 letters, and the NUL that fills the block");
+	arena_strdup(arena, "as many letters as are left in it, less one for the NUL");
 	arena_array(arena, 0, 8);
 	assert_int_equal(arena_size(arena), before);
 	assert_true(before <= 256 + 16);

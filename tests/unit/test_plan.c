@@ -302,7 +302,7 @@ static void plan_is_compact(void **state attr_unused)
 	plan = make_plan(&world);
 	needed = sizeof(*plan) + sizeof(*plan->ports) + sizeof("ns1/svc1:http") +
 		 5 * sizeof(uint32_t);
-	assert_in_range(arena_size(plan->arena), needed, needed + 64);
+	assert_in_range(arena_size(arena_of(plan)), needed, needed + 64);
 	service_plan_free(plan);
 	world_done(&world);
 }

@@ -4,15 +4,16 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* Open addressing, at most half full. A chain's hash is as good as random: it is its own place. */
+/*
+ * Open addressing, at most three quarters full. A chain's hash is as good as random, so its first 32
+ * bits, taken as a fraction of 2^32, are its place.
+ */
 
 static_assert(sizeof(struct chain_slot) == 11, "slots are packed");
 
 void chain_set_init(struct chain_set *set, size_t n_hashes)
 {
-	set->size = 16;
-	while (set->size < 2 * n_hashes)
-		set->size *= 2;
+	set->size = n_hashes + n_hashes / 3 + 1;
 	set->slots = xcalloc(set->size, sizeof(*set->slots));
 }
 
@@ -28,8 +29,8 @@ static struct chain_slot *find_slot(const struct chain_set *set, const struct ch
 	uint32_t start;
 
 	memcpy(&start, hash->bytes, sizeof(start));
-	for (size_t i = start;; i++) {
-		struct chain_slot *slot = &set->slots[i & (set->size - 1)];
+	for (size_t i = (uint64_t)start * set->size >> 32;; i = (i + 1) % set->size) {
+		struct chain_slot *slot = &set->slots[i];
 
 		if (!slot->kinds || memcmp(&slot->hash, hash, sizeof(*hash)) == 0)
 			return slot;

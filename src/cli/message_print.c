@@ -6,7 +6,7 @@
  * as something else (a number, true, nothing) is made here, as there.
  */
 
-#include <math.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <yaml.h>
@@ -176,12 +176,14 @@ static void put_text(struct writer *writer, const ProtobufCFieldDescriptor *fiel
 /* The fewest digits that mean the same number, without an exponent unless it is far from one. */
 static void print_float(float value, char *out, size_t size)
 {
-	int digits = 1;
-	int exponent = value == 0 ? 0 : (int)floor(log10(fabs((double)value)));
+	const char *e;
+	int digits = 1, exponent;
 
 	do
-		snprintf(out, size, "%.*g", digits, (double)value);
+		snprintf(out, size, "%.*e", digits - 1, (double)value);
 	while (strtof(out, NULL) != value && ++digits <= 9);
+	e = strchr(out, 'e');
+	exponent = e ? (int)strtol(e + 1, NULL, 10) : INT_MAX; /* infinity has none */
 	if (exponent >= -6 && exponent < 21)
 		snprintf(out, size, "%.*f", MAX(0, digits - 1 - exponent), (double)value);
 }

@@ -2,7 +2,6 @@
 #include "backends/iptables/rule_text.h"
 
 #include <assert.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -95,7 +94,7 @@ uint32_t probability_value(unsigned int one_in)
 	uint32_t value = one_in < ARRAY_SIZE(known) ? known[one_in] : 0;
 
 	if (value == 0)
-		value = (uint32_t)lround(2147483648.0 * strtod(probability_text(one_in), NULL));
+		value = (uint32_t)(2147483648.0 * strtod(probability_text(one_in), NULL) + 0.5);
 	if (one_in < ARRAY_SIZE(known))
 		known[one_in] = value;
 	return value;

@@ -3,10 +3,12 @@
 
 #include <endian.h>
 #include <errno.h>
-#include <libmnl/libmnl.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netfilter/nfnetlink_acct.h>
+#include <sys/socket.h>
 #include <time.h>
+
+#include "kernel/nfnetlink.h"
 
 _Static_assert(NFACCT_NAME_LENGTH + 1 == NFACCT_NAME_MAX, "the kernel counts the NUL");
 
@@ -15,33 +17,26 @@ _Static_assert(NFACCT_NAME_LENGTH + 1 == NFACCT_NAME_MAX, "the kernel counts the
 
 struct request {
 	struct nlmsghdr *message;
-	char buffer[8192]; /* MNL_SOCKET_BUFFER_SIZE at most */
+	uint32_t buffer[64]; /* the head and a name */
 };
 
-static void request_begin(struct request *request, uint16_t command, uint16_t flags)
+static void request_begin(struct request *request, uint8_t command, uint16_t flags)
 {
-	struct nfgenmsg *head;
-
-	request->message = mnl_nlmsg_put_header(request->buffer);
-	request->message->nlmsg_type = (uint16_t)(NFNL_SUBSYS_ACCT << 8 | command);
-	request->message->nlmsg_flags = NLM_F_REQUEST | flags;
-	request->message->nlmsg_seq = (uint32_t)time(NULL);
-	head = mnl_nlmsg_put_extra_header(request->message, sizeof(*head));
-	head->nfgen_family = AF_UNSPEC;
-	head->version = NFNETLINK_V0;
+	request->message = nfnetlink_begin(request->buffer, NFNL_SUBSYS_ACCT, command, AF_UNSPEC,
+					   flags, (uint32_t)time(NULL));
 }
 
-/* Hands each answer to the callback, until the last one. */
+/* Hands each answer to the callback, until the last one. The kernel has answered by now. */
 static int read_answers(const struct mnl_socket *socket, uint32_t seq, mnl_cb_t callback, void *arg)
 {
-	char answer[8192];
+	uint32_t answer[4096];
 	ssize_t n;
 	int r;
 
 	do {
-		n = mnl_socket_recvfrom(socket, answer, sizeof(answer));
-		if (n < 0)
-			return -errno;
+		n = nfnetlink_read(socket, answer, sizeof(answer));
+		if (n <= 0)
+			return n < 0 ? (int)n : -EPROTO;
 		r = mnl_cb_run(answer, (size_t)n, seq, mnl_socket_get_portid(socket), callback,
 			       arg);
 		if (r < 0)
@@ -53,13 +48,13 @@ static int read_answers(const struct mnl_socket *socket, uint32_t seq, mnl_cb_t 
 /* 0, or the negative errno of the socket or of the kernel's answer. */
 static int request_run(const struct request *request, mnl_cb_t callback, void *arg)
 {
-	struct mnl_socket *socket = mnl_socket_open2(NETLINK_NETFILTER, SOCK_CLOEXEC);
-	int r = 0;
+	struct mnl_socket *socket;
+	struct err unused; /* the caller says what was asked */
+	int r = nfnetlink_open(0, &socket, &unused);
 
-	if (!socket)
-		return -errno;
-	if (mnl_socket_bind(socket, 0, MNL_SOCKET_AUTOPID) < 0 ||
-	    mnl_socket_sendto(socket, request->message, request->message->nlmsg_len) < 0)
+	if (r < 0)
+		return r;
+	if (mnl_socket_sendto(socket, request->message, request->message->nlmsg_len) < 0)
 		r = -errno;
 	if (r == 0)
 		r = read_answers(socket, request->message->nlmsg_seq, callback, arg);

@@ -34,7 +34,8 @@ int nfnetlink_open(int receive_buffer, struct mnl_socket **ret, struct err *err)
 	/* Without these two the errors only say less. */
 	(void)mnl_socket_setsockopt(socket, NETLINK_EXT_ACK, &on, sizeof(on));
 	(void)mnl_socket_setsockopt(socket, NETLINK_CAP_ACK, &on, sizeof(on));
-	nfnetlink_buffer(socket, SO_RCVBUF, receive_buffer);
+	if (receive_buffer)
+		nfnetlink_buffer(socket, SO_RCVBUF, receive_buffer);
 	*ret = socket;
 	return 0;
 }

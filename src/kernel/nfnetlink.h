@@ -8,7 +8,8 @@
 #include "base/err.h"
 
 /* Bound to an address of its own, with extended error reports that do not repeat what was sent.
- * receive_buffer: how many bytes of answers the kernel may hold for it, as far as it allows that. */
+ * receive_buffer: how many bytes of answers the kernel may hold for it, as far as it allows that;
+ * 0: as it pleases. */
 int nfnetlink_open(int receive_buffer, struct mnl_socket **ret, struct err *err);
 
 /* Asks for a buffer of `size` bytes (the kernel doubles it), with force if CAP_NET_ADMIN lets us; what

@@ -378,6 +378,8 @@ static int describe_failure(const struct nft_batch *batch, struct err *err)
 	char what[NFT_NAME_SIZE * 2 + 64] = "a transaction of nf_tables";
 	char words[sizeof(failure->words) + 4] = "";
 	char others[64] = "";
+	const char *reason = failure->error == -ERESTART ? "somebody else has written meanwhile"
+							 : strerror(-failure->error);
 
 	if (message)
 		nft_describe(message, what, sizeof(what));
@@ -388,7 +390,7 @@ static int describe_failure(const struct nft_batch *batch, struct err *err)
 			 failure->n_refused - 1, batch->count);
 	return err_set(err, failure->error, "%s%s%s: %s%s%s",
 		       failure->subject ? failure->subject : "", failure->subject ? ": " : "", what,
-		       strerror(-failure->error), words, others);
+		       reason, words, others);
 }
 
 /*

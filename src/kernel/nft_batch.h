@@ -93,7 +93,7 @@ struct nft_batch_failure {
 	char words[256];           /* the kernel's; "" */
 	const struct nft_batch_refusal *refusals;
 	size_t n_refusals; /* in the list, the first one included: at most NFT_REFUSALS_MAX */
-	size_t n_refused;  /* in all */
+	size_t n_refused;  /* in all, as far as the kernel had room to tell */
 };
 
 const struct nft_batch_failure *nft_batch_failure(const struct nft_batch *batch); /* NULL: none */

@@ -69,6 +69,8 @@ static int take_end(const struct nlmsghdr *message)
 
 	if (mnl_nlmsg_get_payload_len(message) >= sizeof(code))
 		memcpy(&code, mnl_nlmsg_get_payload(message), sizeof(code));
+	if (code < -NFT_ERRNO_MAX)
+		return -EBADMSG;
 	return code < 0 ? code : 1;
 }
 

@@ -127,7 +127,7 @@ int nft_message_error(const struct nlmsghdr *message, struct nft_error *ret)
 
 	if (message->nlmsg_type != NLMSG_ERROR ||
 	    mnl_nlmsg_get_payload_len(message) < sizeof(*head) || head->error > 0 ||
-	    head->error < -4095) /* MAX_ERRNO of the kernel */
+	    head->error < -NFT_ERRNO_MAX)
 		return -EBADMSG;
 	error.code = head->error;
 	offset = error_attributes(message, head);

@@ -41,6 +41,8 @@ uint8_t nft_message_family(const struct nlmsghdr *message); /* NFPROTO_* */
 
 uint8_t nft_family(enum family family); /* NFPROTO_IPV4, NFPROTO_IPV6 */
 
+#define NFT_ERRNO_MAX 4095 /* no error of the kernel is larger */
+
 /* NLMSG_ERROR: an error, or with code 0 an acknowledgement. */
 struct nft_error {
 	int code;         /* 0 or negative */

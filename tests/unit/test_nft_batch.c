@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <linux/capability.h>
 #include <linux/netfilter/nfnetlink.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -72,6 +73,9 @@ static void a_generation_that_moved_is_refused_and_the_batch_can_be_sent_again(v
 	nft_batch_subject(world->batch, "somebody");
 	put_chain(world->batch, NFT_MSG_NEWCHAIN, "d");
 	assert_int_equal(run_commit(world, before), -ERESTART);
+	assert_string_equal(world->err.text,
+			    "a transaction of nf_tables: somebody else has written "
+			    "meanwhile");
 	assert_int_equal(nft_batch_failure(world->batch)->index, NFT_BATCH_WHOLE);
 	assert_null(nft_batch_failure(world->batch)->subject);
 	assert_int_equal(generation_of(world->socket), before + 1);
@@ -189,6 +193,99 @@ static void each_echo_carries_index_and_handle(void **state)
 	assert_int_equal(echoes.generation, generation_of(world->socket));
 }
 
+/* Gives the socket a queue for a few answers only. */
+static void shrink_queue(const struct nft_socket *socket)
+{
+	int small = 1, found = 0;
+
+	for (int fd = 0; fd < 256; fd++) {
+		struct sockaddr_nl name = {0};
+		socklen_t n = sizeof(name);
+
+		if (getsockname(fd, (struct sockaddr *)&name, &n) == 0 &&
+		    name.nl_family == AF_NETLINK && name.nl_pid == nft_socket_port(socket)) {
+			assert_int_equal(
+				setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small)), 0);
+			found++;
+		}
+	}
+	assert_int_equal(found, 1);
+}
+
+static void lost_echoes_leave_no_doubt_that_it_was_done(void **state)
+{
+	struct world *world = *state;
+	uint32_t before = generation_of(world->socket);
+	struct echoes echoes = {0};
+
+	shrink_queue(world->socket);
+	for (int i = 0; i < 1000; i++)
+		put_rule(world->batch, "c", 200, NLM_F_ECHO);
+	assert_int_equal(
+		nft_batch_commit(world->socket, world->batch, 0, on_echo, &echoes, &world->err),
+		NFT_COMMIT_ECHOES_LOST);
+	assert_true(echoes.rules > 0 && echoes.rules < 1000);
+	assert_false(nft_batch_uncertain(world->batch));
+	assert_int_equal(generation_of(world->socket), before + 1);
+	nft_batch_reset(world->batch);
+	put_rule(world->batch, "c", 0, 0);
+	commit(world->socket, world->batch); /* the queue works again */
+}
+
+static void lost_errors_leave_no_doubt_that_it_was_refused(void **state)
+{
+	struct world *world = *state;
+	uint32_t before = generation_of(world->socket);
+
+	shrink_queue(world->socket);
+	for (int i = 0; i < 1000; i++)
+		put_rule(world->batch, "missing", 0, 0);
+	assert_int_equal(run_commit(world, 0), -ENOENT);
+	assert_int_equal(nft_batch_failure(world->batch)->index, 0);
+	assert_true(nft_batch_failure(world->batch)->n_refused < 1000);
+	assert_int_equal(generation_of(world->socket), before);
+}
+
+static void no_answer_at_all_is_uncertain(void **state)
+{
+	struct world *world = *state;
+	struct nft_batch_outcome outcome = {.lost = true};
+
+	put_rule(world->batch, "c", 0, 0);
+	assert_int_equal(nft_batch_judge(world->batch, &outcome, &world->err), -ENOBUFS);
+	assert_true(nft_batch_uncertain(world->batch));
+	assert_null(nft_batch_failure(world->batch));
+	outcome.lost = false;
+	assert_int_equal(nft_batch_judge(world->batch, &outcome, &world->err), -EPROTO);
+	assert_int_equal(run_commit(world, 0), 0);
+	assert_false(nft_batch_uncertain(world->batch));
+}
+
+/* A commit that fails after all messages were good: an error, and yet an acknowledgement. */
+static void an_error_counts_more_than_an_acknowledgement(void **state)
+{
+	struct world *world = *state;
+	struct nft_batch_outcome outcome = {0};
+	struct {
+		struct nlmsghdr head;
+		struct nlmsgerr error;
+	} answers[2] = {0};
+
+	put_rule(world->batch, "c", 0, 0);
+	put_rule(world->batch, "c", 0, 0);
+	for (int i = 0; i < 2; i++) {
+		answers[i].head.nlmsg_len = sizeof(answers[i]);
+		answers[i].head.nlmsg_type = NLMSG_ERROR;
+		answers[i].head.nlmsg_seq = 2 + (uint32_t)i;
+	}
+	answers[0].error.error = -ENOMEM;
+	nft_batch_answer(world->batch, answers, sizeof(answers), NULL, NULL, &outcome);
+	assert_true(outcome.acknowledged);
+	assert_int_equal(nft_batch_judge(world->batch, &outcome, &world->err), -ENOMEM);
+	assert_int_equal(nft_batch_failure(world->batch)->index, NFT_BATCH_WHOLE);
+	assert_string_equal(world->err.text, "a transaction of nf_tables: Cannot allocate memory");
+}
+
 /* -- size */
 
 /* Fills a message up with an attribute that the kernel does not know, and skips. */
@@ -300,6 +397,10 @@ int main(void)
 		WORLD(more_refusals_than_are_remembered_are_counted),
 		WORLD(the_words_of_the_kernel_are_told),
 		WORLD(each_echo_carries_index_and_handle),
+		WORLD(lost_echoes_leave_no_doubt_that_it_was_done),
+		WORLD(lost_errors_leave_no_doubt_that_it_was_refused),
+		WORLD(no_answer_at_all_is_uncertain),
+		WORLD(an_error_counts_more_than_an_acknowledgement),
 		WORLD(a_batch_of_64_mib_is_taken_or_refused_as_a_whole),
 		WORLD(a_reset_gives_the_memory_back),
 		WORLD(without_privilege_the_size_has_a_limit_that_is_named),

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Bytes as what the kernel's nf_tables part sends. The first byte says as what: the answers to a
+ * transaction, a list, or notifications.
+ *
+ *	meson setup -Dfuzz=true build-fuzz && ninja -C build-fuzz fuzz_nft
+ *	build-fuzz/tests/fuzz/fuzz_nft tests/fuzz/corpus/nft
+ */
+
+#include <assert.h>
+#include <errno.h>
+#include <linux/netfilter/nf_tables.h>
+#include <stdlib.h>
+
+#include "kernel/nft_batch.h"
+#include "kernel/nft_describe.h"
+#include "kernel/nft_dump.h"
+#include "kernel/nft_listener.h"
+#include "kernel/nft_message.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define MESSAGES 4
+
+/* Looks at everything that a reader might. */
+static void look_at(const struct nlmsghdr *message)
+{
+	char words[128], place[8];
+	uint32_t small;
+	uint64_t large;
+
+	assert(nft_message_type(message) >= 0);
+	for (uint16_t type = 0; type < 12; type++) {
+		const char *text = nft_message_string(message, type);
+
+		assert(!text || strlen(text) < UINT16_MAX);
+		nft_message_u32(message, type, &small);
+		nft_message_u64(message, type, &large);
+	}
+	nft_describe(message, words, sizeof(words));
+	for (size_t offset = 0; offset < message->nlmsg_len + 8; offset += 4)
+		nft_describe_attribute(message, offset, place, sizeof(place));
+}
+
+/* -- answers */
+
+static void on_echo(void *arg attr_unused, size_t index, const struct nlmsghdr *message)
+{
+	assert(index < MESSAGES || index == NFT_BATCH_WHOLE);
+	look_at(message);
+}
+
+static void put_messages(struct nft_batch *batch)
+{
+	for (int i = 0; i < MESSAGES; i++) {
+		struct nlmsghdr *message =
+			nft_batch_message(batch, NFT_MSG_NEWCHAIN, FAMILY_IPV6, NLM_F_CREATE);
+
+		nft_batch_subject(batch, i % 2 ? "service 'a/b'" : NULL);
+		mnl_attr_put_strz(message, NFTA_CHAIN_TABLE, "nat");
+		mnl_attr_put_strz(message, NFTA_CHAIN_NAME, "KUBE-SVC-A");
+	}
+}
+
+static void answers(const void *data, size_t n)
+{
+	cleanup_nft_batch struct nft_batch *batch = nft_batch_new();
+	const struct nft_batch_failure *failure;
+	struct nft_batch_outcome outcome = {0};
+	struct err err;
+	int r;
+
+	put_messages(batch);
+	nft_batch_answer(batch, data, n, on_echo, NULL, &outcome);
+	r = nft_batch_judge(batch, &outcome, &err);
+	failure = nft_batch_failure(batch);
+	assert(!failure || (r < 0 && r == failure->error && failure->n_refused > 0));
+	assert(!failure || failure->index < MESSAGES || failure->index == NFT_BATCH_WHOLE);
+	assert(r >= 0 || failure || nft_batch_uncertain(batch));
+	assert(r >= 0 || (err.code == r && err.text[0]));
+}
+
+/* -- a list */
+
+static int on_object(void *arg, const struct nlmsghdr *message, struct err *err)
+{
+	size_t *seen = arg;
+
+	look_at(message);
+	return ++*seen > 1000 ? err_set(err, -E2BIG, "too many") : 0;
+}
+
+static void list(const void *data, size_t n)
+{
+	static const struct nft_dump_request request = {NFT_MSG_GETRULE, FAMILY_IPV4, "test", NULL,
+							false};
+	static const struct nft_dump_ops ops = {NULL, on_object};
+	struct nft_dump_state state = {&request, &ops, NULL, 1, 0, false, false};
+	struct err err = {0};
+	size_t seen = 0;
+	int r;
+
+	state.arg = &seen;
+	r = nft_dump_take(&state, data, n, &err);
+	assert(r <= 1 && r > -4096);
+}
+
+/* -- notifications */
+
+static void on_message(void *arg attr_unused, const struct nlmsghdr *message)
+{
+	assert(message->nlmsg_pid != 1);
+	look_at(message);
+}
+
+static void on_generation(void *arg attr_unused, uint32_t id attr_unused, uint32_t pid attr_unused,
+			  const char *process)
+{
+	assert(process && strlen(process) < UINT16_MAX);
+}
+
+static void on_own_generation(void *arg attr_unused, uint32_t id attr_unused)
+{
+}
+
+static void on_lost(void *arg attr_unused)
+{
+	assert(false); /* that is for the socket to say */
+}
+
+static void notifications(const void *data, size_t n)
+{
+	static const struct nft_listener_events events = {on_message, on_generation,
+							  on_own_generation, on_lost};
+
+	nft_listener_take(&events, NULL, 1, data, n);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static void (*const readers[])(const void *, size_t) = {answers, list, notifications};
+	cleanup_free char *copy = NULL; /* aligned, and no byte longer than padding allows */
+
+	if (size < 1)
+		return 0;
+	copy = xcalloc(1, MAX(MNL_ALIGN(size - 1), 4));
+	memcpy(copy, data + 1, size - 1);
+	readers[data[0] % ARRAY_SIZE(readers)](copy, size - 1);
+	return 0;
+}

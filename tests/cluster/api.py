@@ -37,11 +37,14 @@ def path_of(key):
 
 
 class Pending:
+    """times: when the request was sent and answered, once there is a result."""
+
     def __init__(self, what, reply):
-        self.what, self.reply = what, reply
+        self.what, self.reply, self.times = what, reply, None
 
     def result(self):
         answer = self.reply.result(60)
+        self.times = answer['sent_ns'], answer['answered_ns']
         body = json.loads(answer['body'] or '{}')
         if answer['status'] >= 300:
             raise Refusal(self.what, answer['status'], body.get('message', answer['body']))
@@ -82,9 +85,12 @@ class Api:
     def get(self, key):
         return self.call('GET', path_of(key))
 
+    def begin_replace(self, thing):
+        return self.begin('PUT', path_of(key_of(thing)), thing)
+
     def replace(self, thing):
         """Whatever the server holds becomes this; its status too, if it has one."""
-        made = self.call('PUT', path_of(key_of(thing)), thing)
+        made = self.begin_replace(thing).result()
         return self.set_status(thing) if thing.get('status') else made
 
     def patch(self, key, change):

@@ -11,6 +11,7 @@ import socket
 import ssl
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 from lab import rpc
@@ -33,15 +34,18 @@ def forget():
 
 
 def request(server, method, path, body, content_type):
+    """The answer, and when the request was sent and answered (CLOCK_MONOTONIC)."""
     headers = {'Authorization': 'Bearer ' + server['token'], 'Accept': 'application/json'}
     if body is not None:
         headers['Content-Type'] = content_type
     for last in (False, True):
         link = connection(server)
+        sent = time.monotonic_ns()
         try:
             link.request(method, path, body=body, headers=headers)
             answer = link.getresponse()
-            return {'status': answer.status, 'body': answer.read().decode()}
+            text = answer.read().decode()
+            return {'status': answer.status, 'body': text, 'sent_ns': sent, 'answered_ns': time.monotonic_ns()}
         except (http.client.HTTPException, ConnectionError):  # a connection that went idle may have been closed
             forget()
             if last:

@@ -9,7 +9,7 @@ JOBS   ?= $(shell nproc)
 MESON  := /usr/bin/python3 /usr/bin/meson
 C_FILES = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h')
 
-.PHONY: all demo demo-shell test bench bench-memory install clean format lint fuzz sanitize soak
+.PHONY: all demo demo-shell test bench bench-cluster bench-memory install clean format lint fuzz sanitize soak
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) -j $(JOBS) portolan
@@ -39,6 +39,12 @@ bench: deps-build
 # kube-proxy's peak memory and Portolan's, below an API server with 10,000 services.
 bench-memory: deps-test all
 	@PORTOLAN=$(abspath $(BUILD))/portolan /usr/bin/python3 -B bench/cluster_memory.py
+
+# kube-proxy and Portolan in all modes below one API server; about a quarter of an hour. A part of it:
+# make bench-cluster ARGS='--only portolan-iptables-nft --sizes 1000,5000'
+bench-cluster: deps-test
+	@tests/cluster/binaries >/dev/null
+	@/usr/bin/python3 -B bench/cluster.py $(ARGS)
 
 # PREFIX may differ from the one that the build folder was set up with.
 install: all

@@ -30,6 +30,7 @@ demo-shell: deps-demo all
 # Builds everything, runs every suite and ends with "N passed, N failed, N skipped".
 test: deps-test $(BUILD)/build.ninja
 	@tests/cluster/binaries >/dev/null || [ $$? -eq 77 ]
+	@tests/unit/newer_iptables >/dev/null || [ $$? -eq 77 ]
 	@scripts/test $(BUILD)
 
 # Measurements want a quiet machine and an optimised build of their own.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/siphash.h"
 
+#include <assert.h>
 #include <endian.h>
 
 static inline uint64_t rotate(uint64_t x, unsigned int n)
@@ -67,6 +68,13 @@ void siphash_add(struct siphash *hash, const void *data, size_t n)
 	for (; n >= sizeof(uint64_t); at += sizeof(uint64_t), n -= sizeof(uint64_t))
 		add_word(hash, part_word(at, sizeof(uint64_t)));
 	hash->rest = part_word(at, n);
+}
+
+void siphash_word(struct siphash *hash, uint64_t word)
+{
+	assert(hash->n % sizeof(word) == 0);
+	hash->n += sizeof(word);
+	add_word(hash, word);
 }
 
 uint64_t siphash_end(struct siphash *hash)

@@ -105,6 +105,41 @@ attr_unused static int lab_iptables(enum family family, const char *command,
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
+/*
+ * From now on iptables 1.8.11 instead of the system's, until lab_usual_tools(). Skips the test
+ * where it cannot be had.
+ */
+attr_unused static void lab_newer_tools(void)
+{
+	const char *source = getenv("PORTOLAN_SOURCE");
+	cleanup_free char *command =
+		xasprintf("%s/tests/unit/newer_iptables", source ? source : ".");
+	cleanup_free char *path = NULL;
+	char folder[4096] = "";
+	FILE *pipe = popen(command, "re");
+	int status;
+
+	assert_non_null(pipe);
+	if (fgets(folder, sizeof(folder), pipe))
+		folder[strcspn(folder, "\n")] = '\0';
+	status = pclose(pipe);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
+		print_message("iptables 1.8.11 cannot be had here\n");
+		skip();
+	}
+	assert_int_equal(status, 0);
+	path = xasprintf("%s:%s", folder, getenv("PATH"));
+	setenv("PATH", path, 1);
+}
+
+attr_unused static void lab_usual_tools(void)
+{
+	const char *path = getenv("PATH");
+	cleanup_free char *usual = xstrdup(strchr(path, ':') + 1);
+
+	setenv("PATH", usual, 1);
+}
+
 /* -- nf_tables messages */
 
 struct lab_batch {

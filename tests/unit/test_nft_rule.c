@@ -255,6 +255,44 @@ static void any_interface_and_none_equal_those_of_iptables_restore(void **state 
 	lab_end(&lab);
 }
 
+/* -- another iptables than that which the messages were learnt from */
+
+static void newer_reads_the_same(enum family family)
+{
+	cleanup_free char *command = save_command(family);
+	cleanup_free char *usual = NULL, *newer = NULL, *version = NULL;
+	struct lab lab;
+
+	lab_begin(&lab, family);
+	shapes_jumps(&lab.shapes);
+	shapes_add(&lab.shapes);
+	assert_int_equal(lab_write_ours(&lab.shapes), 0);
+	usual = lab_output(command);
+	lab_newer_tools();
+	version = lab_output("iptables-nft --version");
+	newer = lab_output(command);
+	assert_string_equal(version, "iptables v1.8.11 (nf_tables)\n");
+	same_text(usual, newer);
+	for (size_t i = 0; i < lab.shapes.n; i++)
+		if (lab_iptables(family, "-C", &lab.shapes.rules[i]) != 0)
+			fail_msg("rule %zu was not found by -C", i);
+	for (size_t i = 0; i < lab.shapes.n; i++)
+		if (lab_iptables(family, "-D", &lab.shapes.rules[i]) != 0)
+			fail_msg("rule %zu was not found by -D", i);
+	lab_usual_tools();
+	lab_end(&lab);
+}
+
+static void iptables_1_8_11_reads_the_same(void **state attr_unused)
+{
+	newer_reads_the_same(FAMILY_IPV4);
+}
+
+static void ip6tables_1_8_11_reads_the_same(void **state attr_unused)
+{
+	newer_reads_the_same(FAMILY_IPV6);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -266,6 +304,8 @@ int main(void)
 		cmocka_unit_test(any_interface_and_none_equal_those_of_iptables_restore),
 		cmocka_unit_test(iptables_checks_and_deletes_each_shape),
 		cmocka_unit_test(ip6tables_checks_and_deletes_each_shape),
+		cmocka_unit_test(iptables_1_8_11_reads_the_same),
+		cmocka_unit_test(ip6tables_1_8_11_reads_the_same),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

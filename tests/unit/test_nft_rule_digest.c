@@ -82,6 +82,14 @@ static void rules_written_by_iptables_have_the_digest_of_ours(void **state attr_
 	}
 }
 
+static void rules_written_by_iptables_1_8_11_have_the_digest_of_ours(void **state attr_unused)
+{
+	lab_newer_tools();
+	for (int family = 0; family < FAMILY_COUNT; family++)
+		rules_of_the_tools((enum family)family, 0, 1);
+	lab_usual_tools();
+}
+
 static void jumps_written_by_iptables_have_the_digest_of_ours(void **state attr_unused)
 {
 	for (int family = 0; family < FAMILY_COUNT; family++)
@@ -95,6 +103,70 @@ static void jumps_written_by_iptables_have_the_digest_of_ours(void **state attr_
 			expect_listing(&shapes);
 			shapes_done(&shapes);
 		}
+}
+
+static void keep_digest(void *arg, const struct nlmsghdr *message)
+{
+	struct nft_rule_seen seen;
+
+	assert_int_equal(nft_rule_digest_message(message, &seen), 0);
+	*(uint64_t *)arg = seen.digest;
+}
+
+/* nft writes expressions in the order of its words. */
+static uint64_t digest_by_nft(const char *words)
+{
+	cleanup_free char *command =
+		xasprintf("nft 'table ip nat { chain KUBE-B { }; chain KUBE-A { %s; }; }'", words);
+	uint64_t digest = 0;
+
+	lab_enter_new();
+	assert_int_equal(system(command), 0);
+	lab_dump(FAMILY_IPV4, NFT_MSG_GETRULE, keep_digest, &digest);
+	return digest;
+}
+
+static void the_order_of_the_first_comparisons_does_not_count(void **state attr_unused)
+{
+	static const struct prefix source = {{FAMILY_IPV4, {10, 1}}, 16};
+	static const struct addr destination = {FAMILY_IPV4, {10, 2, 3, 4}};
+	struct rule rule;
+	uint64_t digest;
+
+	rule_init(&rule, TABLE_NAT, "KUBE-A");
+	rule_source(&rule, false, &source);
+	rule_destination_addr(&rule, &destination);
+	rule_jump(&rule, "KUBE-B");
+	digest = nft_rule_digest(FAMILY_IPV4, &rule);
+	assert_int_equal(
+		digest_by_nft("ip daddr 10.2.3.4 ip saddr 10.1.0.0/16 counter jump KUBE-B"),
+		digest);
+	/* turned, they are other comparisons */
+	assert_int_not_equal(
+		digest_by_nft("ip saddr 10.2.3.4 ip daddr 10.1.0.0/16 counter jump KUBE-B"),
+		digest);
+	assert_int_not_equal(
+		digest_by_nft("ip daddr 10.2.3.4 ip saddr != 10.1.0.0/16 counter jump KUBE-B"),
+		digest);
+	/* behind something else, the place counts */
+	assert_int_not_equal(
+		digest_by_nft("ip daddr 10.2.3.4 counter ip saddr 10.1.0.0/16 jump KUBE-B"),
+		digest);
+}
+
+static void comments_of_nft_and_foreign_expressions_count(void **state attr_unused)
+{
+	struct rule rule;
+	uint64_t digest;
+
+	rule_init(&rule, TABLE_NAT, "KUBE-A");
+	rule_jump(&rule, "KUBE-B");
+	digest = nft_rule_digest(FAMILY_IPV4, &rule);
+	assert_int_equal(digest_by_nft("counter jump KUBE-B"), digest);
+	assert_int_not_equal(digest_by_nft("jump KUBE-B"), digest);
+	assert_int_not_equal(digest_by_nft("counter goto KUBE-B"), digest);
+	assert_int_not_equal(digest_by_nft("counter jump KUBE-B comment \"x\""), digest);
+	assert_int_not_equal(digest_by_nft("limit rate 5/second counter jump KUBE-B"), digest);
 }
 
 /* -- after packets */
@@ -547,7 +619,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rules_written_by_iptables_have_the_digest_of_ours),
+		cmocka_unit_test(rules_written_by_iptables_1_8_11_have_the_digest_of_ours),
 		cmocka_unit_test(jumps_written_by_iptables_have_the_digest_of_ours),
+		cmocka_unit_test(the_order_of_the_first_comparisons_does_not_count),
+		cmocka_unit_test(comments_of_nft_and_foreign_expressions_count),
 		cmocka_unit_test(packets_change_no_digest),
 		cmocka_unit_test(digests_differ_where_words_do),
 		cmocka_unit_test(each_single_change_gives_another_digest),

@@ -23,6 +23,12 @@
  * tables below know, only what says something about the rule. Of an expression that they do not
  * know (a rule of somebody else) every byte counts. A rule of our own is written as a message and
  * read back the same way: nothing is said twice.
+ *
+ * Versions of iptables differ in how a rule begins: 1.8.9 has -i, -p, -s, -d and asks for the
+ * protocol with `meta`, 1.8.11 has -s, -d, -i, -p and reads it from an IPv4 header. So the
+ * comparisons that a rule begins with, each a load and what is done with the loaded value, are
+ * hashed one by one and added up: their order does not count, and both ways to learn the protocol
+ * are one.
  */
 
 #define ATTR_MAX 15 /* types above it (no kernel has them) count in the order in which they come */
@@ -33,14 +39,26 @@ enum piece {
 	PIECE_VERDICT,
 	PIECE_CHAIN,
 	PIECE_USER_DATA,
+	PIECE_PROTOCOL,
+	PIECE_BEGINNING,
 };
 
+/* In whole words, with zeros behind the last byte: the hash is fastest so. */
 static void add_piece(struct siphash *hash, unsigned int kind, const void *data, size_t n)
 {
-	const uint32_t head[] = {kind, (uint32_t)n};
+	uint64_t word = (uint64_t)kind << 32 | n;
+	size_t whole = n - n % sizeof(word);
 
-	siphash_add(hash, head, sizeof(head));
-	siphash_add(hash, data, n);
+	siphash_word(hash, word);
+	for (size_t at = 0; at < whole; at += sizeof(word)) {
+		memcpy(&word, (const uint8_t *)data + at, sizeof(word));
+		siphash_word(hash, word);
+	}
+	if (n == whole)
+		return;
+	word = 0;
+	memcpy(&word, (const uint8_t *)data + whole, n - whole);
+	siphash_word(hash, word);
 }
 
 static void add_attr(struct siphash *hash, unsigned int kind, const struct nlattr *attr)
@@ -320,34 +338,85 @@ static int add_native(struct siphash *hash, const struct native *native, const s
 	return 0;
 }
 
-static int add_expression(struct siphash *hash, const struct nlattr *element)
+static int add_expression(struct siphash *hash, const char *name, const struct nlattr *data)
 {
-	const struct nlattr *tb[NFTA_EXPR_MAX + 1];
 	const struct native *native;
-	const char *name;
-	int r;
 
-	r = by_type(nested(element), tb, NFTA_EXPR_MAX, hash);
-	if (r < 0)
-		return r;
-	name = text_of(tb[NFTA_EXPR_NAME]);
-	if (!name)
-		return -EBADMSG;
 	add_piece(hash, PIECE_EXPRESSION, name, strlen(name));
-	if (!tb[NFTA_EXPR_DATA])
+	if (!data)
 		return 0;
 	native = find_native(name);
 	if (native)
-		return add_native(hash, native, tb[NFTA_EXPR_DATA]);
+		return add_native(hash, native, data);
 	if (streq(name, "match") || streq(name, "target"))
-		return add_xt(hash, tb[NFTA_EXPR_DATA]);
-	add_attr(hash, PIECE_RAW, tb[NFTA_EXPR_DATA]);
+		return add_xt(hash, data);
+	add_attr(hash, PIECE_RAW, data);
 	return 0;
 }
 
-/* -- rules */
+/* -- how a rule begins */
 
-static void begin_digest(struct siphash *hash)
+enum role {
+	ROLE_OTHER = 0,
+	ROLE_LOAD,     /* of an interface or an address */
+	ROLE_PROTOCOL, /* a load of the transport protocol */
+	ROLE_COMPARE,  /* of what was loaded, or its mask */
+};
+
+static bool is_number(const struct nlattr *attr, uint32_t value)
+{
+	return attr && mnl_attr_get_payload_len(attr) == sizeof(value) &&
+	       ntohl(mnl_attr_get_u32(attr)) == value;
+}
+
+static enum role meta_role(const struct nlattr *const tb[])
+{
+	if (is_number(tb[NFTA_META_KEY], NFT_META_IIFNAME))
+		return ROLE_LOAD;
+	if (is_number(tb[NFTA_META_KEY], NFT_META_L4PROTO) &&
+	    is_number(tb[NFTA_META_DREG], NFT_REG_1))
+		return ROLE_PROTOCOL;
+	return ROLE_OTHER;
+}
+
+static enum role payload_role(enum family family, const struct nlattr *const tb[])
+{
+	if (!is_number(tb[NFTA_PAYLOAD_BASE], NFT_PAYLOAD_NETWORK_HEADER))
+		return ROLE_OTHER;
+	if (family == FAMILY_IPV4 && is_number(tb[NFTA_PAYLOAD_OFFSET], 9) &&
+	    is_number(tb[NFTA_PAYLOAD_LEN], 1) && is_number(tb[NFTA_PAYLOAD_DREG], NFT_REG_1))
+		return ROLE_PROTOCOL;
+	return ROLE_LOAD;
+}
+
+static int find_role(enum family family, const char *name, const struct nlattr *data,
+		     enum role *ret)
+{
+	const struct nlattr *tb[ATTR_MAX + 1];
+	bool meta = streq(name, "meta");
+	int r;
+
+	*ret = streq(name, "cmp") || streq(name, "bitwise") ? ROLE_COMPARE : ROLE_OTHER;
+	if (!data || (!meta && !streq(name, "payload")))
+		return 0;
+	r = by_type(nested(data), tb, ATTR_MAX, NULL);
+	if (r == 0)
+		*ret = meta ? meta_role(tb) : payload_role(family, tb);
+	return r;
+}
+
+/* -- a list of expressions */
+
+struct digest {
+	enum family family;
+	struct siphash hash;
+	bool begun; /* what a rule begins with is over, and in the hash */
+	bool open;  /* a comparison is under way: */
+	struct siphash comparison;
+	uint64_t comparisons;
+};
+
+static const uint64_t *digest_key(void)
 {
 	static uint64_t key[2];
 	static bool drawn;
@@ -355,30 +424,92 @@ static void begin_digest(struct siphash *hash)
 	if (!drawn)
 		arc4random_buf(key, sizeof(key));
 	drawn = true;
-	siphash_init(hash, key);
+	return key;
 }
 
-/* Either may be NULL. */
-static int digest(const struct nlattr *expressions, const struct nlattr *user_data, uint64_t *ret)
+static void digest_init(struct digest *digest, enum family family)
+{
+	*digest = (struct digest){.family = family};
+	siphash_init(&digest->hash, digest_key());
+}
+
+static void end_comparison(struct digest *digest)
+{
+	if (digest->open)
+		digest->comparisons += siphash_end(&digest->comparison);
+	digest->open = false;
+}
+
+static void end_beginning(struct digest *digest)
+{
+	end_comparison(digest);
+	if (!digest->begun)
+		add_piece(&digest->hash, PIECE_BEGINNING, &digest->comparisons,
+			  sizeof(digest->comparisons));
+	digest->begun = true;
+}
+
+static struct siphash *begin_comparison(struct digest *digest)
+{
+	end_comparison(digest);
+	siphash_init(&digest->comparison, digest_key());
+	digest->open = true;
+	return &digest->comparison;
+}
+
+static int digest_expression(struct digest *digest, const struct nlattr *element)
+{
+	const struct nlattr *tb[NFTA_EXPR_MAX + 1];
+	const char *name;
+	enum role role;
+	int r;
+
+	r = by_type(nested(element), tb, NFTA_EXPR_MAX, NULL);
+	if (r < 0)
+		return r;
+	name = text_of(tb[NFTA_EXPR_NAME]);
+	if (!name)
+		return -EBADMSG;
+	r = find_role(digest->family, name, tb[NFTA_EXPR_DATA], &role);
+	if (r < 0)
+		return r;
+	if (role == ROLE_COMPARE && digest->open)
+		return add_expression(&digest->comparison, name, tb[NFTA_EXPR_DATA]);
+	if (role == ROLE_LOAD && !digest->begun)
+		return add_expression(begin_comparison(digest), name, tb[NFTA_EXPR_DATA]);
+	if (role == ROLE_PROTOCOL && !digest->begun) {
+		add_piece(begin_comparison(digest), PIECE_PROTOCOL, NULL, 0);
+		return 0;
+	}
+	end_beginning(digest);
+	return add_expression(&digest->hash, name, tb[NFTA_EXPR_DATA]);
+}
+
+/* -- rules */
+
+/* Either attribute may be NULL. */
+static int digest_rule(enum family family, const struct nlattr *expressions,
+		       const struct nlattr *user_data, uint64_t *ret)
 {
 	const struct nlattr *element;
-	struct siphash hash;
+	struct digest digest;
 	struct attrs attrs = {0};
 	int r;
 
-	begin_digest(&hash);
+	digest_init(&digest, family);
 	if (expressions)
 		attrs = nested(expressions);
 	while ((r = next_attr(&attrs, &element)) > 0) {
-		r = add_expression(&hash, element);
+		r = digest_expression(&digest, element);
 		if (r < 0)
 			return r;
 	}
 	if (r < 0)
 		return r;
+	end_beginning(&digest);
 	if (user_data)
-		add_attr(&hash, PIECE_USER_DATA, user_data);
-	*ret = siphash_end(&hash);
+		add_attr(&digest.hash, PIECE_USER_DATA, user_data);
+	*ret = siphash_end(&digest.hash);
 	return 0;
 }
 
@@ -421,7 +552,8 @@ int nft_rule_digest_message(const struct nlmsghdr *message, struct nft_rule_seen
 	seen.handle = be64toh(mnl_attr_get_u64(tb[NFTA_RULE_HANDLE]));
 	if (!tb[NFTA_RULE_EXPRESSIONS] && (message->nlmsg_type & 0xff) == NFT_MSG_NEWRULE)
 		return -EBADMSG;
-	r = digest(tb[NFTA_RULE_EXPRESSIONS], tb[NFTA_RULE_USERDATA], &seen.digest);
+	r = digest_rule(seen.family, tb[NFTA_RULE_EXPRESSIONS], tb[NFTA_RULE_USERDATA],
+			&seen.digest);
 	if (r == 0)
 		*ret = seen;
 	return r;
@@ -440,7 +572,7 @@ uint64_t nft_rule_digest(enum family family, const struct rule *rule)
 	attrs = (struct attrs){mnl_nlmsg_get_payload(message), mnl_nlmsg_get_payload_len(message)};
 	r = by_type(attrs, tb, NFTA_RULE_MAX, NULL);
 	assert(r == 0);
-	r = digest(tb[NFTA_RULE_EXPRESSIONS], NULL, &ret);
+	r = digest_rule(family, tb[NFTA_RULE_EXPRESSIONS], NULL, &ret);
 	assert(r == 0);
 	return ret;
 }

@@ -20,6 +20,8 @@
 #include <strings.h>
 #include <sys/socket.h>
 
+#include "sources/env_proxy.h"
+
 #define CONNECT_TIMEOUT_MS 15000L
 #define KEEPALIVE_IDLE_S   30
 #define KEEPALIVE_STEP_S   10
@@ -389,8 +391,50 @@ static void set_connection(struct api_call *call, const struct api_access *acces
 	curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, (long)KEEPALIVE_STEP_S);
 	curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, on_new_socket);
 	curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
-	if (access->proxy_url)
-		curl_easy_setopt(easy, CURLOPT_PROXY, access->proxy_url);
+}
+
+static const char *get_environment(const char *name)
+{
+	return getenv(name);
+}
+
+/* The proxy that the environment asks for, for the address that the server really has. */
+static int find_env_proxy(const struct api_access *access, char **ret, struct err *err)
+{
+	char *host = NULL, *port = NULL;
+	CURLU *url = curl_url();
+	int r = -EINVAL;
+
+	if (curl_url_set(url, CURLUPART_URL, access->server, 0) == CURLUE_OK &&
+	    curl_url_get(url, CURLUPART_HOST, &host, 0) == CURLUE_OK &&
+	    curl_url_get(url, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) == CURLUE_OK) {
+		bool brackets = host[0] == '[';
+		char *bare cleanup_free =
+			xasprintf("%.*s", (int)(strlen(host) - 2 * brackets), host + brackets);
+		const struct env_proxy_target target = {is_https(access->server), bare, port};
+
+		r = env_proxy_find(&target, get_environment, ret, err);
+	} else {
+		err_set(err, r, "%s is not a URL that can be used", access->server);
+	}
+	curl_free(host);
+	curl_free(port);
+	curl_url_cleanup(url);
+	return r;
+}
+
+/* libcurl must not look at the environment itself: "" tells it that there is nothing to find. */
+static int set_proxy(struct api_call *call, const struct api_access *access, struct err *err)
+{
+	char *found cleanup_free = NULL;
+	const char *proxy = access->proxy_url;
+	int r = proxy ? 0 : find_env_proxy(access, &found, err);
+
+	if (!proxy)
+		proxy = found ? found : "";
+	curl_easy_setopt(call->easy, CURLOPT_PROXY, proxy);
+	curl_easy_setopt(call->easy, CURLOPT_NOPROXY, "");
+	return r;
 }
 
 static void set_request(struct api_call *call, const struct api_access *access,
@@ -442,6 +486,8 @@ int api_http_start(struct api_http *http, const struct api_access *access,
 	easy = call->easy = curl_easy_init();
 	r = easy ? set_url(call, access, request->target, err)
 		 : err_set(err, -ENOMEM, "libcurl cannot start a request");
+	if (r == 0)
+		r = set_proxy(call, access, err);
 	if (r == 0) {
 		set_connection(call, access);
 		set_tls(call, access);

@@ -369,6 +369,10 @@ class Run:
         self._check()
         self.result.update(cpu_s=self.tree.cpu(), peak_mib=self.tree.peak_kib() / 1024,
                            children_peak_mib=self.tree.children_kib / 1024)
+        choice = self.process.log.find(r'variant="?\w+.*') if self.contestant.is_portolan else None
+        if choice:
+            self.result['choice'] = choice[0]  # what the proxy itself says about variant and writer
+            self.progress(f'  {choice[0]}')
         self.progress(f'  {self.result["cpu_s"]:.2f} s of CPU in all, peak {self.result["peak_mib"]:.1f} MiB, '
                       f'children {self.result["children_peak_mib"]:.1f} MiB')
 

@@ -255,6 +255,84 @@ static void any_interface_and_none_equal_those_of_iptables_restore(void **state 
 	lab_end(&lab);
 }
 
+/* -- chains */
+
+static void a_policy_stays_when_a_base_chain_is_said_again(void **state attr_unused)
+{
+	cleanup_free char *save = NULL;
+	struct lab lab;
+
+	lab_begin(&lab, FAMILY_IPV4);
+	shapes_jumps(&lab.shapes);
+	assert_int_equal(system("iptables-nft -P INPUT DROP"), 0);
+	assert_int_equal(lab_write_ours(&lab.shapes), 0);
+	save = lab_output("iptables-nft-save");
+	assert_non_null(strstr(save, "\n:INPUT DROP ["));
+	assert_non_null(strstr(save, "\n:FORWARD ACCEPT ["));
+	lab_end(&lab);
+}
+
+static size_t count_rules(enum family family)
+{
+	size_t n = 0;
+
+	lab_dump(family, NFT_MSG_GETRULE, count_message, &n);
+	return n;
+}
+
+static void keep_handle(void *arg, const struct nlmsghdr *message)
+{
+	struct nft_rule_seen seen;
+
+	assert_int_equal(nft_rule_digest_message(message, &seen), 0);
+	*(uint64_t *)arg = seen.handle;
+}
+
+/* A transaction of one message. */
+static int change(enum family family, int type, int flags, const char *chain, uint64_t handle)
+{
+	struct lab_batch batch = {0};
+	struct nlmsghdr *message;
+
+	lab_mark(&batch, NFNL_MSG_BATCH_BEGIN);
+	message = lab_nft(&batch, type, family, flags);
+	if (type == NFT_MSG_DELCHAIN)
+		nft_chain_put(message, TABLE_NAT, chain);
+	else if (handle)
+		nft_delete_rule_put(message, TABLE_NAT, chain, handle);
+	else
+		nft_flush_put(message, TABLE_NAT, chain);
+	lab_close(&batch, message);
+	return lab_commit(&batch);
+}
+
+static void rules_and_chains_can_be_removed(void **state attr_unused)
+{
+	for (int i = 0; i < FAMILY_COUNT; i++) {
+		enum family family = (enum family)i;
+		uint64_t handle = 0;
+		struct shapes shapes;
+
+		lab_enter_new();
+		shapes_init(&shapes, family, false);
+		shapes_external(&shapes); /* all in table nat */
+		assert_int_equal(lab_write_ours(&shapes), 0);
+		assert_int_equal(count_rules(family), shapes.n);
+		lab_dump(family, NFT_MSG_GETRULE, keep_handle, &handle);
+		assert_int_equal(change(family, NFT_MSG_DELRULE, 0, SHAPE_CHAIN, handle), 0);
+		assert_int_equal(count_rules(family), shapes.n - 1);
+		assert_int_equal(change(family, NFT_MSG_DELRULE, 0, SHAPE_CHAIN, handle), -ENOENT);
+		assert_int_equal(change(family, NFT_MSG_DELCHAIN, NLM_F_NONREC, SHAPE_CHAIN, 0),
+				 -EBUSY);
+		assert_int_equal(change(family, NFT_MSG_DELRULE, 0, SHAPE_CHAIN, 0), 0);
+		assert_int_equal(count_rules(family), 0);
+		assert_int_equal(change(family, NFT_MSG_DELCHAIN, NLM_F_NONREC, SHAPE_CHAIN, 0), 0);
+		assert_int_equal(change(family, NFT_MSG_DELCHAIN, NLM_F_NONREC, SHAPE_CHAIN, 0),
+				 -ENOENT);
+		shapes_done(&shapes);
+	}
+}
+
 /* -- another iptables than that which the messages were learnt from */
 
 static void newer_reads_the_same(enum family family)
@@ -304,6 +382,8 @@ int main(void)
 		cmocka_unit_test(any_interface_and_none_equal_those_of_iptables_restore),
 		cmocka_unit_test(iptables_checks_and_deletes_each_shape),
 		cmocka_unit_test(ip6tables_checks_and_deletes_each_shape),
+		cmocka_unit_test(a_policy_stays_when_a_base_chain_is_said_again),
+		cmocka_unit_test(rules_and_chains_can_be_removed),
 		cmocka_unit_test(iptables_1_8_11_reads_the_same),
 		cmocka_unit_test(ip6tables_1_8_11_reads_the_same),
 	};

@@ -6,6 +6,7 @@
  */
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -27,6 +28,12 @@ static void open_standard_files(void)
 	if (fd >= 0)
 		close(fd);
 }
+
+/*
+ * Whatever is larger is given back as a whole when it is freed. glibc would raise the limit with the
+ * first large table that is freed, and the next ones would leave gaps among what stays.
+ */
+#define ALONE_FROM_BYTES (128 * 1024)
 
 /*
  * Many builds of libcurl bring GnuTLS along, for protocols that nobody here speaks, and it would set
@@ -65,6 +72,7 @@ int main(int argc, char **argv)
 	const struct command *command;
 
 	open_standard_files();
+	mallopt(M_MMAP_THRESHOLD, ALONE_FROM_BYTES);
 	if (streq(slash ? slash + 1 : program, "kube-proxy"))
 		return commands[COMMAND_RUN].run(argc - 1, argv + 1);
 	if (argc < 2) {

@@ -36,6 +36,7 @@ SERVICE_CIDR = '10.96.0.0/12,fd00:10:96::/108'
 API = '172.30.0.1'
 PORT = 6443
 MEDDLER_PORT = 8080
+TUNNEL_PORT = 3128
 TOKEN = secrets.token_hex(16)
 
 
@@ -193,7 +194,7 @@ class Stage(Lab):
         """A child in the control plane that does what it is told over a channel."""
         ours, theirs = socket.socketpair()
         server = {'host': API, 'port': PORT, 'token': TOKEN, 'ca': self.path('certificates/apiserver.crt'),
-                  'meddler_port': MEDDLER_PORT}
+                  'meddler_port': MEDDLER_PORT, 'tunnel_port': TUNNEL_PORT}
         with theirs:
             self.control_plane.agent.call(
                 'spawn', [theirs.fileno()], argv=[sys.executable, '-B', '-m', module, json.dumps(server)],
@@ -206,6 +207,10 @@ class Stage(Lab):
     def start_meddler(self):
         """The channel to it, and a kubeconfig that leads through it."""
         return self._spawn_arm('meddler'), self.kubeconfig('meddled', server=f'http://{API}:{MEDDLER_PORT}')
+
+    def start_tunnel(self):
+        """The channel to a proxy for proxy-url, and its URL."""
+        return self._spawn_arm('tunnel'), f'http://{API}:{TUNNEL_PORT}'
 
     def node(self, name):
         """A namespace that looks like the node, with a way to the API server."""
@@ -225,9 +230,9 @@ class Stage(Lab):
             'addr add 203.0.113.12/24 dev eth1', 'addr add 2001:db8:3::11/64 dev eth1 nodad', 'link set eth1 up')
         return namespace
 
-    def kubeconfig(self, name='kubeconfig', server=f'https://{API}:{PORT}', **user):
-        """user: what it says about the user, instead of the tester's token."""
-        cluster = {'server': server}
+    def kubeconfig(self, name='kubeconfig', server=f'https://{API}:{PORT}', cluster=None, user=None):
+        """cluster: what else it says about that. user: what it says about the user, instead of the tester's token."""
+        cluster = {'server': server, **(cluster or {})}
         if server.startswith('https:'):
             with open(self.path('certificates/apiserver.crt'), 'rb') as file:
                 cluster['certificate-authority-data'] = base64.b64encode(file.read()).decode()

@@ -170,7 +170,7 @@ def test_nonsense_instead_of_answers(stage, world, meddler):
 def test_token_rotated(stage, world):
     """The old one is refused until the file has the new one."""
     file = stage.write('token', stage.proxy_token)
-    kubeconfig = stage.kubeconfig('rotating', tokenFile=file)
+    kubeconfig = stage.kubeconfig('rotating', user={'tokenFile': file})
     with Pair(stage, *FLAGS, kubeconfig=kubeconfig) as pair:
         pair.agree()
         before = saved(pair)

@@ -6,6 +6,8 @@ Runs as a child in the API server's namespace, as api_agent.py does, and speaks 
     match          a part of the path and query that it is for; all without it
     status, headers, body (base64)      what to answer, instead of the API server
     stall_after    pass so many bytes of the API server's answer on, then hold the rest back until release(), then hang up
+
+It counts what it passed on: lists that went on where a page ended, and answers of the API server's that a version is too old.
 """
 import base64
 import http.client
@@ -27,7 +29,7 @@ class State:
         self.server = server
         self.lock = threading.Condition()
         self.rules, self.connections = [], set()
-        self.meddled = self.stalled = 0
+        self.meddled = self.stalled = self.continued = self.expired = 0
         self.released = threading.Event()
 
     def rule_for(self, path):
@@ -41,7 +43,8 @@ class State:
     def set(self, rules):
         """From now on, and for what is under way: every connection is closed."""
         with self.lock:
-            self.rules, self.meddled, self.stalled = rules, 0, 0
+            self.rules = rules
+            self.meddled = self.stalled = self.continued = self.expired = 0
             self.released.set()
             self.released = threading.Event()
             for connection in self.connections:
@@ -51,15 +54,18 @@ class State:
                     pass  # closed already
 
     def wait(self, what, count, timeout):
-        """Whether so many were answered ('meddled') or held back ('stalled') in time."""
+        """Whether so many were answered ('meddled'), held back ('stalled') or counted in time."""
         with self.lock:
             return self.lock.wait_for(lambda: getattr(self, what) >= count, timeout)
 
-    def stall(self):
+    def count(self, what):
         with self.lock:
-            self.stalled += 1
+            setattr(self, what, getattr(self, what) + 1)
             self.lock.notify_all()
-            released = self.released
+
+    def stall(self):
+        released = self.released
+        self.count('stalled')
         released.wait(120)
 
 
@@ -117,7 +123,11 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header('Transfer-Encoding', 'chunked')
         self.end_headers()
         left = stall_after
+        if answer.status == 200 and '&continue=' in self.path:
+            self.state.count('continued')
         while piece := answer.read1(4096):
+            if b'Expired' in piece and b'too old resource version' in piece:
+                self.state.count('expired')
             if left is not None and len(piece) >= left:
                 self.chunk(piece[:left])
                 self.state.stall()

@@ -22,6 +22,8 @@ OUTAGE = float(os.environ.get('PORTOLAN_OUTAGE', '10'))
 FLAGS = (f'--cluster-cidr={CLUSTER_CIDR}',)
 #: Both may have waited longer and longer before they try again.
 PATIENCE = 75 + OUTAGE
+#: Objects in a page: with more, a list has to go on in another.
+PAGE = 500
 
 
 class Plain:
@@ -84,9 +86,11 @@ def test_server_away_for_a_while(stage, world):
         pair.agree(patience=PATIENCE)
 
 
-def test_versions_compacted_and_objects_gone_while_away(stage, world):
+def test_versions_compacted_and_objects_gone_while_away(stage, world, meddler):
     """Resuming is refused (410), and the new list lacks what nobody announced as deleted."""
-    with Pair(stage, *FLAGS) as pair:
+    channel, kubeconfig = meddler
+    channel.call('set', rules=[])
+    with Pair(stage, *FLAGS, kubeconfig=kubeconfig) as pair:
         pair.agree()
         stage.stop_api_server()
         for key in ('services/specs/faults/s5', 'endpointslices/faults/s6-4'):
@@ -99,6 +103,7 @@ def test_versions_compacted_and_objects_gone_while_away(stage, world):
         assert 'faults/s5' in str(before)
         world.known -= {('Service', 'faults', 's5'), ('EndpointSlice', 'faults', 's6-4')}
         assert 'faults/s5:' not in pair.agree(patience=PATIENCE)
+        assert channel.call('wait', what='expired', count=1, timeout=0), 'the API server did not refuse to resume'
 
 
 def test_server_killed_in_the_middle_of_the_first_list(stage, world, meddler):
@@ -226,8 +231,11 @@ def test_old_etcd_without_streamed_lists():
     with stage:
         stage.api.create(objects.node())
         world = filled(stage)
-        with Pair(stage, *FLAGS) as pair:
+        stage.api.create_all([objects.service('faults', f'more{number}', families=(4,)) for number in range(PAGE)])
+        channel, kubeconfig = stage.start_meddler()
+        with Pair(stage, *FLAGS, kubeconfig=kubeconfig) as pair:
             assert 'faults/s7:http' in pair.agree()
+            assert channel.call('wait', what='continued', count=1, timeout=0), 'the list came in one piece'
             changed(world, 6)
             world.remove('Service', 's8')
             pair.agree()

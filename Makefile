@@ -66,8 +66,8 @@ lint: deps-lint
 fuzz: deps-lint
 	@scripts/fuzz build-fuzz
 
-# An API server that is away for longer than watches last out, then random clusters under kube-proxy and Portolan,
-# compared after each change, for so many minutes.
+# An API server that is away for longer than watches last out, one that is out of reach for longer than its watch cache
+# goes back, then random clusters under kube-proxy and Portolan, compared after each change, for so many minutes.
 MINUTES ?= 30
 soak: deps-test all
 	@PORTOLAN=$(abspath $(BUILD))/portolan PORTOLAN_OUTAGE=90 /usr/bin/python3 -B -m pytest -q -p no:cacheprovider \

@@ -21,9 +21,6 @@
 #include "sources/events.h"
 #include "sources/manifests.h"
 
-/* In mode NodeCIDR, as kube-proxy: 30 s for the Node to appear and 5 min more for its podCIDRs. */
-#define POD_CIDRS_TIMEOUT_S (30 + 5 * 60)
-
 enum phase {
 	PHASE_READING = 0,
 	PHASE_WAITING,
@@ -132,18 +129,29 @@ static bool has_pod_cidrs(const struct daemon *daemon)
 	return node && node->n_pod_cidrs > 0;
 }
 
+static void wait_for_pod_cidrs(struct daemon *daemon)
+{
+	int64_t limit = daemon->input->pod_cidrs_timeout_ms;
+	struct timeval timeout;
+
+	if (limit == 0)
+		limit = DAEMON_POD_CIDRS_TIMEOUT_MS;
+	log_warning("Waiting for the Node's podCIDRs",
+		    KV("node", LOG_STR(daemon->config->node_name)),
+		    KV("seconds", LOG_INT(limit / 1000)));
+	daemon->phase = PHASE_WAITING;
+	clock_to_timeval(limit * CLOCK_NS_PER_MS, &timeout);
+	event_add(daemon->node_timeout, &timeout);
+}
+
 static void on_synced(void *arg)
 {
-	const struct timeval timeout = {.tv_sec = POD_CIDRS_TIMEOUT_S};
 	struct daemon *daemon = arg;
 	const char *name = daemon->config->node_name;
 	const struct node *node = model_node(daemon->model);
 
 	if (daemon->config->detect_mode == DETECT_NODE_CIDR && !has_pod_cidrs(daemon)) {
-		log_warning("Waiting for the Node's podCIDRs", KV("node", LOG_STR(name)),
-			    KV("seconds", LOG_INT(POD_CIDRS_TIMEOUT_S)));
-		daemon->phase = PHASE_WAITING;
-		event_add(daemon->node_timeout, &timeout);
+		wait_for_pod_cidrs(daemon);
 		return;
 	}
 	if (!node)

@@ -14,13 +14,20 @@
 
 #include "cli/options.h"
 
+/*
+ * In mode NodeCIDR, as kube-proxy: 30 s for the Node to appear and 5 min more for its podCIDRs.
+ * Without them there is nothing to tell local traffic by, and the daemon ends.
+ */
+#define DAEMON_POD_CIDRS_TIMEOUT_MS ((30 + 5 * 60) * 1000)
+
 struct daemon_input {
 	const struct options *options; /* to make the configuration once more */
 	const struct config *config;
 	const char *manifests;  /* the folder to read; NULL or "": an API server is the source */
 	const char *kubeconfig; /* each may be NULL or "" */
 	const char *master;
-	bool init_only; /* stop where rules would be written for the first time */
+	bool init_only;               /* stop where rules would be written for the first time */
+	int64_t pod_cidrs_timeout_ms; /* for tests; 0: DAEMON_POD_CIDRS_TIMEOUT_MS */
 };
 
 /* Runs until told to stop; logs what goes wrong and returns an exit code. */

@@ -14,7 +14,6 @@
 #define ACCEPT_LIST     "application/vnd.kubernetes.protobuf"
 #define ACCEPT_WATCH    "application/vnd.kubernetes.protobuf;stream=watch"
 #define PAGE_TIMEOUT_MS 120000
-#define NODE_GRACE_S    30
 
 enum stream_id {
 	STREAM_SERVICES = 0,
@@ -41,7 +40,8 @@ struct api_source {
 	struct stream streams[STREAM_COUNT];
 	char *node_name;
 	struct event *node_grace; /* how long the Node may hold up the rest */
-	bool node_settled;        /* it is known, or known not to be known */
+	int64_t node_grace_ms;
+	bool node_settled; /* it is known, or known not to be known */
 	bool synced;
 	unsigned int said; /* failures reported, a bit each */
 	void (*report)(void *arg, enum log_severity severity, const char *text);
@@ -180,12 +180,13 @@ static void remove_node(void *arg, const char *key attr_unused)
 
 static void check_synced(struct api_source *source)
 {
-	const struct timeval grace = {.tv_sec = NODE_GRACE_S};
+	struct timeval grace;
 
 	if (source->synced || !api_watch_is_listed(source->streams[STREAM_SERVICES].watch) ||
 	    !api_watch_is_listed(source->streams[STREAM_SLICES].watch))
 		return;
 	if (!source->node_settled) {
+		clock_to_timeval(source->node_grace_ms * CLOCK_NS_PER_MS, &grace);
 		event_add(source->node_grace, &grace);
 		return;
 	}
@@ -407,6 +408,8 @@ int api_source_start(struct event_base *loop, const struct api_source_config *co
 	source->report = config->report;
 	source->report_arg = config->report_arg;
 	source->random = config->random ? config->random : machine_random;
+	source->node_grace_ms =
+		config->node_grace_ms ? config->node_grace_ms : API_SOURCE_NODE_GRACE_MS;
 	credentials.report = config->report;
 	credentials.report_arg = config->report_arg;
 	r = api_client_new(loop, &credentials, &source->client, err);

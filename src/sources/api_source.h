@@ -18,14 +18,18 @@
 
 struct api_source;
 
+/* How long the Node may hold up the rest, as long as kube-proxy waits for it. */
+#define API_SOURCE_NODE_GRACE_MS 30000
+
 struct api_source_config {
 	struct credentials_config credentials; /* where the server is; `report` is ours to set */
 	const char *node_name;
 	/* one line each, without a full stop */
 	void (*report)(void *arg, enum log_severity severity, const char *text);
 	void *report_arg;
-	/* for tests; NULL: the machine's own */
+	/* for tests; NULL: the machine's own, 0: API_SOURCE_NODE_GRACE_MS */
 	uint32_t (*random)(void);
+	int64_t node_grace_ms;
 };
 
 /*

@@ -77,17 +77,23 @@ static int find_named(enum family family, enum iptables_variant variant,
 int iptables_programs_find(enum family family, enum iptables_variant wanted,
 			   struct iptables_programs *ret, struct err *err)
 {
-	int r = find_named(family, IPTABLES_VARIANT_AUTO, ret, err);
+	int plain = find_named(family, IPTABLES_VARIANT_AUTO, ret, err);
+	struct err named;
+	int r;
 
 	if (wanted == IPTABLES_VARIANT_AUTO)
-		return r;
-	if (r >= 0 && (ret->variant == wanted || ret->variant == IPTABLES_VARIANT_AUTO))
-		return r;
+		return plain;
+	if (plain >= 0 && (ret->variant == wanted || ret->variant == IPTABLES_VARIANT_AUTO))
+		return plain;
 	iptables_programs_done(ret);
-	r = find_named(family, wanted, ret, err);
-	return r < 0 ? err_wrap(err, r, "the programs of iptables variant %s",
-				iptables_variant_name(wanted))
-		     : r;
+	r = find_named(family, wanted, ret, &named);
+	if (r >= 0)
+		return r;
+	if (plain < 0)
+		return plain; /* there are none at all: the plain name is what to look for */
+	*err = named;
+	return err_wrap(err, r, "the programs of iptables variant %s",
+			iptables_variant_name(wanted));
 }
 
 void iptables_programs_done(struct iptables_programs *programs)

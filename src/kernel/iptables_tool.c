@@ -241,6 +241,10 @@ static void on_next(evutil_socket_t fd attr_unused, short what attr_unused, void
 
 	if (!job || job->process)
 		return;
+	if (job->program == IPTABLES_PROGRAM_RESTORE && job->input.size == 0) {
+		job_finish(job, 1, &err);
+		return;
+	}
 	r = job_lock(job, &err);
 	if (r == 0)
 		r = job_run(job, &err);

@@ -66,8 +66,10 @@ struct iptables_job *iptables_tool_start(struct iptables_tool *tool,
 /* iptables-save -t TABLE, line by line. */
 struct iptables_job *iptables_tool_save(struct iptables_tool *tool, const char *table,
 					iptables_line_fn *line, iptables_done_fn *done, void *arg);
-/* iptables-restore --noflush --counters; table NULL: all that the input names. The input is moved
- * away. */
+/*
+ * iptables-restore --noflush --counters; table NULL: all that the input names. The input is moved
+ * away. Nothing is run when it is empty.
+ */
 struct iptables_job *iptables_tool_restore(struct iptables_tool *tool, const char *table,
 					   struct text *input, iptables_done_fn *done, void *arg);
 /* A job that has not yet called back. */

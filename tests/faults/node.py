@@ -23,6 +23,8 @@ import time
 
 import pytest
 
+from lab.listing import ordered
+
 SOURCE = os.environ.get("PORTOLAN_SOURCE") or os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PORTOLAN = os.environ.get("PORTOLAN") or os.path.join(SOURCE, "build", "portolan")
 PATIENCE = 30  # seconds that any single thing may take
@@ -328,7 +330,7 @@ class Node:
 
 
 def plain(text):
-    """The lines of each family and table, without comments, warnings and counters."""
+    """The lines of each family and table, without comments, warnings and counters, services in one order."""
     tables, lines, family = {}, None, 4
     for line in text.splitlines():
         if re.match("# .*ip6tables-save", line):
@@ -337,4 +339,4 @@ def plain(text):
             lines = tables.setdefault((family, line), [])
         elif line and not line.startswith("#"):
             lines.append(re.sub(r" \[\d+:\d+\]", "", line))
-    return tables
+    return {table: ordered(lines) for table, lines in tables.items()}

@@ -7,6 +7,7 @@ import pytest
 
 from lab.check import describe, errors, names, served
 from lab.daemon import save
+from lab.listing import ordered
 from lab.manifests import Service
 from lab.topology import NODE
 
@@ -179,4 +180,4 @@ def test_a_restart_changes_no_rule(cluster, mode, family):
 
 
 def rules(cluster, family):
-    return [line for line in save(cluster.lab, family).splitlines() if line.startswith("-")]
+    return ordered(line for line in save(cluster.lab, family).splitlines() if line.startswith("-"))

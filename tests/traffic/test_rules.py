@@ -9,6 +9,7 @@ import pytest
 
 from lab.check import served
 from lab.daemon import program, save
+from lab.listing import ordered
 from lab.manifests import Endpoint, Service, cluster_ip
 from lab.topology import wait_for
 
@@ -29,9 +30,9 @@ def iptables_only(mode):
 
 
 def plain(text):
-    """Without times, versions and counters."""
+    """Without times, versions and counters, services in one order."""
     lines = (re.sub(r"\[\d+:\d+\]$", "[0:0]", line) for line in text.splitlines())
-    return [line for line in lines if line and not line.startswith("#")]
+    return ordered(line for line in lines if line and not line.startswith("#"))
 
 
 def differences(cluster):

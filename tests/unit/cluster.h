@@ -157,11 +157,19 @@ static void cluster_apply_line(struct cluster *c, const char *line)
 	}
 }
 
+/* The lines of the nat table, or what is left behind everything when there is none. */
+static const char *cluster_nat(const struct cluster *c)
+{
+	const char *at = strstr(c->text, "*nat\n");
+
+	return at ? at + strlen("*nat\n") : strchr(c->text, '\0');
+}
+
 static void cluster_apply(struct cluster *c)
 {
-	const char *line = strstr(c->text, "\n*nat\n");
+	const char *line = cluster_nat(c);
 
-	for (line += strlen("\n*nat\n"); *line != 'C'; line = strchr(line, '\n') + 1)
+	for (; *line && *line != 'C'; line = strchr(line, '\n') + 1)
 		cluster_apply_line(c, line);
 }
 
@@ -229,10 +237,9 @@ attr_unused static size_t cluster_count_lines(const struct cluster *c, const cha
 /* Rules (-A lines) of one table. */
 attr_unused static size_t cluster_count_rules(const struct cluster *c, enum table table)
 {
-	char *nat = strstr(c->text, "\n*nat\n");
 	size_t in_nat = 0;
 
-	for (const char *line = nat + 1; *line; line = strchr(line, '\n') + 1)
+	for (const char *line = cluster_nat(c); *line; line = strchr(line, '\n') + 1)
 		in_nat += has_prefix(line, "-A ");
 	return table == TABLE_NAT ? in_nat : cluster_count_lines(c, "-A ", "") - in_nat;
 }

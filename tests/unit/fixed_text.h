@@ -41,8 +41,10 @@
 	" \"kubernetes service traffic requiring SNAT\" -j MASQUERADE" option "\n" \
 	"-A KUBE-MARK-MASQ -j MARK --or-mark 0x00004000\n"
 
-#define TO_NODE_PORTS(destination)                                              \
-	"-A KUBE-SERVICES -m comment --comment \"kubernetes service nodeports;" \
+#define TO_NODE_PORTS(destination) "-A " LAST_RULE(destination)
+#define REMOVED(destination)       "-D " LAST_RULE(destination)
+#define LAST_RULE(destination)                                               \
+	"KUBE-SERVICES -m comment --comment \"kubernetes service nodeports;" \
 	" NOTE: this must be the last rule in this chain\"" destination " -j KUBE-NODEPORTS\n"
 
 #define CHAIN(name) ":" name " - [0:0]\n"

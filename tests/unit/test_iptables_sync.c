@@ -271,7 +271,7 @@ static void a_failing_jump_aborts_before_anything_is_restored(void **state)
 
 /* -- a partial sync */
 
-static void partial_sync_runs_save_and_restore_only(void **state)
+static void partial_sync_runs_restore_only(void **state)
 {
 	struct context *context = *state;
 	cleanup_free char *input = NULL;
@@ -283,11 +283,24 @@ static void partial_sync_runs_save_and_restore_only(void **state)
 	add_service(context, "ns2/svc2", "172.30.0.42", "10.180.0.2");
 	assert_int_equal(run_sync(context), 0);
 	assert_false(context->result.full);
-	fake_expect_log(&context->fake,
-			"iptables-save -t nat\niptables-restore -w 5 --noflush --counters\n");
+	fake_expect_log(&context->fake, "iptables-restore -w 5 --noflush --counters\n");
 	input = fake_read(&context->fake, "input");
-	assert_null(strstr(input, "-A KUBE-SVC-XPGD46QRK7WJZT7O "));
+	assert_null(strstr(input, "ns1/svc1:p80"));
 	assert_non_null(strstr(input, "ns2/svc2:p80"));
+}
+
+static void a_sync_without_changes_runs_nothing(void **state)
+{
+	struct context *context = *state;
+
+	open_backend(context);
+	add_service(context, "ns1/svc1", "172.30.0.41", "10.180.0.1");
+	assert_int_equal(run_sync(context), 0);
+	forget_log(context);
+	assert_int_equal(run_sync(context), 0);
+	assert_false(context->result.full);
+	assert_int_equal(context->result.rules, 0);
+	fake_expect_log(&context->fake, "");
 }
 
 static void stale_chains_of_the_dump_are_deleted(void **state)
@@ -355,7 +368,7 @@ static void failing_restore_is_told_and_the_next_sync_is_full(void **state)
 	assert_false(context->result.full);
 	assert_string_equal(context->result.err.text,
 			    "writing the IPv4 rules: iptables-restore -w 5 --noflush --counters, "
-			    "line 1 '*filter', "
+			    "line 1 '*nat', "
 			    "failed with status 1: iptables-restore: line 1 failed");
 	forget_log(context);
 	assert_int_equal(run_sync(context), 0);
@@ -370,6 +383,7 @@ static void a_vanished_restore_is_told_and_recovered_from(void **state)
 
 	open_backend(context);
 	assert_int_equal(run_sync(context), 0);
+	add_service(context, "ns1/svc1", "172.30.0.41", "10.180.0.1");
 	fake_remove(&context->fake, "bin/iptables-restore");
 	assert_int_equal(run_sync(context), -ENOENT);
 	assert_non_null(strstr(context->result.err.text, "starting iptables-restore"));
@@ -417,8 +431,9 @@ static void changes_during_a_sync_wait_for_the_next(void **state)
 	assert_null(strstr(first, "ns2/svc2:p80"));
 	assert_int_equal(run_sync(context), 0);
 	second = fake_read(&context->fake, "input");
-	assert_non_null(strstr(second, "ns2/svc2:p80"));
-	assert_null(strstr(second, "ns1/svc1:p80"));
+	assert_int_equal(count(second, "-A KUBE-SERVICES -m comment --comment \"ns2/svc2:p80 "), 1);
+	assert_int_equal(count(second, "-D KUBE-SERVICES -m comment --comment \"ns1/svc1:p80 "), 1);
+	assert_int_equal(count(second, "ns1/svc1:p80"), 1);
 }
 
 static void a_full_sync_asked_for_during_a_sync_is_not_forgotten(void **state)
@@ -627,7 +642,8 @@ int main(void)
 		sync_test(jumps_that_are_there_are_left_where_they_are),
 		sync_test(full_sync_creates_the_counters),
 		sync_test(a_failing_jump_aborts_before_anything_is_restored),
-		sync_test(partial_sync_runs_save_and_restore_only),
+		sync_test(partial_sync_runs_restore_only),
+		sync_test(a_sync_without_changes_runs_nothing),
 		sync_test(stale_chains_of_the_dump_are_deleted),
 		sync_test(stale_chains_that_foreign_rules_lead_to_are_emptied_only),
 		sync_test(a_failing_dump_only_puts_deletions_off),

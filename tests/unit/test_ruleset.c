@@ -348,6 +348,7 @@ static void gauges_equal_the_rules_written(void **state attr_unused)
 	cluster_init(&c, FAMILY_IPV4);
 	cluster_serve(&c, build_service("ns1/svc1", "172.30.0.41"), "p80", 80, 31201);
 	for (int i = 0; i < 2; i++) {
+		ruleset_need_full_sync(c.ruleset);
 		cluster_sync(&c);
 		assert_int_equal(c.stats.rules_total[TABLE_FILTER],
 				 cluster_count_rules(&c, TABLE_FILTER));

@@ -25,6 +25,11 @@
 #define FIXED MASQUERADE("")
 #define TAIL  TO_NODE_PORTS(" -m addrtype --dst-type LOCAL") "COMMIT\n"
 
+/* A delta: chains, rules, and the last rule of KUBE-SERVICES moves behind the new ones. */
+#define NAT(lines) "*nat\n" lines "COMMIT\n"
+#define LAST       TO_NODE_PORTS(" -m addrtype --dst-type LOCAL")
+#define MOVE_LAST  REMOVED(" -m addrtype --dst-type LOCAL") LAST
+
 #define ENTRY(id, ip, port, svc)                                                           \
 	"-A KUBE-SERVICES -m comment --comment \"" id " cluster IP\" -m tcp -p tcp -d " ip \
 	" --dport " port " -j " svc "\n"
@@ -38,6 +43,11 @@
 	"-A " sep " -m comment --comment " id " -m tcp -p tcp -j DNAT --to-destination " ip \
 	":" port "\n"
 #define HALF " -m statistic --mode random --probability 0.5000000000"
+
+/* As it is taken away again. */
+#define NO_ENTRY(id, ip, port, svc)                                                        \
+	"-D KUBE-SERVICES -m comment --comment \"" id " cluster IP\" -m tcp -p tcp -d " ip \
+	" --dport " port " -j " svc "\n"
 
 #define ENTRY1 ENTRY("ns1/svc1:p80", "172.30.0.41", "80", SVC1)
 #define OWN1                                                    \
@@ -58,6 +68,10 @@
 	MASQ("ns4/svc4:p80", "172.30.0.44", "80", SVC4)         \
 	SHARE("ns4/svc4:p80", SVC4, "10.0.4.1", "80", "", SEP4) \
 	ENDPOINT("ns4/svc4:p80", SEP4, "10.0.4.1", "80")
+
+#define REJECT4                                                                \
+	"KUBE-SERVICES -m comment --comment \"ns4/svc4:p80 has no endpoints\"" \
+	" -m tcp -p tcp -d 172.30.0.44 --dport 80 -j REJECT\n"
 
 /* The whole text, the number of rules in it, and the number that all services own together. */
 static void check_sync(struct cluster *c, const char *text, size_t nat_total)
@@ -106,9 +120,7 @@ static void repeated_adding_a_service_writes_only_its_chains(void **state attr_u
 
 	sync_first(&c);
 	add_third(&c);
-	check_sync(&c,
-		   HEAD("") CHAIN(SVC3) CHAIN(SEP31)
-			   FIXED ENTRY1 ENTRY2 ENTRY3 OWN3("10.0.3.1", SEP31) TAIL,
+	check_sync(&c, NAT(CHAIN(SVC3) CHAIN(SEP31) ENTRY3 OWN3("10.0.3.1", SEP31) MOVE_LAST),
 		   15 + 5);
 	assert_false(c.begun.full);
 	cluster_done(&c);
@@ -121,10 +133,11 @@ static void repeated_deleting_a_service_deletes_its_chains(void **state attr_unu
 	sync_first(&c);
 	model_remove_service(c.model, "ns2/svc2");
 	check_sync(&c,
-		   HEAD("") CHAIN(SVC2) CHAIN(SEP2) FIXED ENTRY1 "-X " SVC2 "\n-X " SEP2 "\n" TAIL,
+		   NAT(CHAIN(SVC2) CHAIN(SEP2) NO_ENTRY("ns2/svc2:p8080", "172.30.0.42", "8080",
+							SVC2) "-X " SVC2 "\n-X " SEP2 "\n"),
 		   15 - 5);
 	assert_int_equal(c.stats.chains_deleted, 2);
-	check_sync(&c, HEAD("") FIXED ENTRY1 TAIL, 15 - 5);
+	check_sync(&c, "", 15 - 5);
 	cluster_done(&c);
 }
 
@@ -134,13 +147,11 @@ static void repeated_service_without_endpoints_gets_a_reject_then_chains(void **
 
 	sync_first(&c);
 	cluster_serve(&c, build_service("ns4/svc4", "172.30.0.44"), "p80", 80, 0);
-	check_sync(&c,
-		   HEAD("-A KUBE-SERVICES -m comment --comment \"ns4/svc4:p80 has no endpoints\""
-			" -m tcp -p tcp -d 172.30.0.44 --dport 80 -j REJECT\n")
-			   FIXED ENTRY1 ENTRY2 TAIL,
-		   15);
+	check_sync(&c, "*filter\n-A " REJECT4 "COMMIT\n", 15);
 	cluster_slice(&c, "ns4/svc4", "p80", 80, "10.0.4.1");
-	check_sync(&c, HEAD("") CHAIN(SVC4) CHAIN(SEP4) FIXED ENTRY1 ENTRY2 ENTRY4 OWN4 TAIL,
+	check_sync(&c,
+		   "*filter\n-D " REJECT4
+		   "COMMIT\n" NAT(CHAIN(SVC4) CHAIN(SEP4) ENTRY4 OWN4 MOVE_LAST),
 		   15 + 5);
 	cluster_done(&c);
 }
@@ -153,20 +164,18 @@ static void repeated_endpoint_replaced_then_added_then_nothing(void **state attr
 	add_third(&c);
 	cluster_sync(&c);
 	cluster_slice(&c, "ns3/svc3", "p80", 80, "10.0.3.2");
-	check_sync(&c,
-		   HEAD("") CHAIN(SVC3) CHAIN(SEP32) CHAIN(SEP31)
-			   FIXED ENTRY1 ENTRY2 ENTRY3 OWN3("10.0.3.2", SEP32) "-X " SEP31 "\n" TAIL,
-		   15 + 5);
+	check_sync(
+		&c,
+		NAT(CHAIN(SEP31) CHAIN(SVC3) CHAIN(SEP32) OWN3("10.0.3.2", SEP32) "-X " SEP31 "\n"),
+		15 + 5);
 	cluster_slice(&c, "ns3/svc3", "p80", 80, "10.0.3.2 10.0.3.3");
 	check_sync(&c,
-		   HEAD("") CHAIN(SVC3) CHAIN(SEP32) CHAIN(SEP33)
-			   FIXED ENTRY1 ENTRY2 ENTRY3 MASQ3 SHARE("ns3/svc3:p80", SVC3, "10.0.3.2",
-								  "80", HALF, SEP32)
-				   SHARE("ns3/svc3:p80", SVC3, "10.0.3.3", "80", "",
-					 SEP33) ENDPOINT("ns3/svc3:p80", SEP32, "10.0.3.2", "80")
-					   ENDPOINT("ns3/svc3:p80", SEP33, "10.0.3.3", "80") TAIL,
+		   NAT(CHAIN(SVC3) CHAIN(SEP33)
+			       MASQ3 SHARE("ns3/svc3:p80", SVC3, "10.0.3.2", "80", HALF, SEP32)
+				       SHARE("ns3/svc3:p80", SVC3, "10.0.3.3", "80", "", SEP33)
+					       ENDPOINT("ns3/svc3:p80", SEP33, "10.0.3.3", "80")),
 		   15 + 5 + 3);
-	check_sync(&c, HEAD("") FIXED ENTRY1 ENTRY2 ENTRY3 TAIL, 15 + 5 + 3);
+	check_sync(&c, "", 15 + 5 + 3);
 	cluster_done(&c);
 }
 
@@ -279,9 +288,12 @@ static void stale_chains_are_found_by_name_and_others_left_alone(void **state at
 		array_grow(&c.nat, &c.nat_capacity, c.n_nat, sizeof(char *));
 		c.nat[c.n_nat++] = xstrdup(foreign[i]);
 	}
+	check_sync(&c, "", 15); /* a delta does not look for them */
+	assert_false(c.begun.wants_nat_chains);
+	ruleset_need_full_sync(c.ruleset);
 	check_sync(&c,
-		   HEAD("") CHAIN("KUBE-SVC-SHORT") CHAIN("KUBE-SVL-XPGD46QRK7WJZT7O")
-			   FIXED ENTRY1 ENTRY2
+		   HEAD("") CHAIN(SVC1) CHAIN(SEP1) CHAIN(SVC2) CHAIN(SEP2) CHAIN("KUBE-SVC-SHORT")
+			   CHAIN("KUBE-SVL-XPGD46QRK7WJZT7O") FIXED ENTRY1 OWN1 ENTRY2 OWN2
 		   "-X KUBE-SVC-SHORT\n-X KUBE-SVL-XPGD46QRK7WJZT7O\n" TAIL,
 		   15);
 	cluster_done(&c);
@@ -301,7 +313,7 @@ static void many_services_come_and_go_at_once(void **state attr_unused)
 	}
 	cluster_sync(&c);
 	assert_int_equal(c.stats.rules_total[TABLE_NAT], 15 + MANY * 5);
-	assert_int_equal(c.stats.rules_written[TABLE_NAT], 15 - 8 + MANY * 5);
+	assert_int_equal(c.stats.rules_written[TABLE_NAT], 1 + MANY * 5);
 	for (int i = 0; i < MANY; i += 2) {
 		snprintf(key, sizeof(key), "ns%d/many-%d", i % 4, i);
 		model_remove_service(c.model, key);
@@ -314,7 +326,7 @@ static void many_services_come_and_go_at_once(void **state attr_unused)
 	assert_int_equal(c.stats.rules_total[TABLE_NAT], 15 + MANY / 2 * 5);
 	for (int i = 0; i < MANY; i++) {
 		snprintf(id, sizeof(id), "\"ns%d/many-%d cluster IP\"", i % 4, i);
-		assert_int_equal(cluster_count_lines(&c, "-A KUBE-SERVICES", id), i % 2);
+		assert_int_equal(cluster_count_lines(&c, "-D KUBE-SERVICES", id), (i + 1) % 2);
 	}
 	assert_int_equal(cluster_count_lines(&c, "-A KUBE-SERVICES", "has no endpoints"), MANY / 2);
 	cluster_done(&c);
@@ -396,7 +408,7 @@ static void large_cluster_new_rules_have_no_comments_old_ones_stay(void **state 
 	assert_true(cluster_wrote(&c, "-A KUBE-SEP-RUVVH7YV3PHQBDOS -m tcp -p tcp -j DNAT"
 				      " --to-destination 203.0.113.4:8081"));
 	/* all other comments stay */
-	assert_int_equal(cluster_count_lines(&c, "-A KUBE-SERVICES", "cluster IP\""), 3);
+	assert_int_equal(cluster_count_lines(&c, "-A KUBE-SERVICES", "cluster IP\""), 1);
 	assert_int_equal(cluster_count_lines(&c, "-A KUBE-SVC-", "cluster IP\""), 1);
 	cluster_done(&c);
 }
@@ -432,7 +444,7 @@ static void large_cluster_is_judged_by_the_sync_before(void **state attr_unused)
 	cluster_done(&c);
 }
 
-static void large_cluster_deletes_stale_chains_after_the_sync_period(void **state attr_unused)
+static void large_cluster_deletes_chains_with_their_service(void **state attr_unused)
 {
 	struct cluster c;
 
@@ -445,20 +457,28 @@ static void large_cluster_deletes_stale_chains_after_the_sync_period(void **stat
 	model_remove_service(c.model, "ns4/svc4");
 	cluster_sync(&c);
 	assert_false(c.begun.wants_nat_chains);
-	assert_int_equal(count_dnat(&c), 0);
-	assert_int_equal(cluster_count_lines(&c, "-X ", ""), 0);
-	c.now_ns += c.settings.sync_period_ns;
-	cluster_sync(&c);
-	assert_int_equal(cluster_count_lines(&c, "-X ", ""), 0);
-	c.now_ns += 1;
-	cluster_sync(&c);
-	assert_true(c.begun.wants_nat_chains);
 	assert_int_equal(c.stats.chains_deleted, 2);
 	assert_true(cluster_wrote(&c, "-X KUBE-SVC-EBDQOQU5SJFXRIL3"));
 	assert_true(cluster_wrote(&c, "-X KUBE-SEP-SU5STNODRYEWJAUF"));
 	ruleset_need_full_sync(c.ruleset);
 	cluster_sync(&c);
+	assert_true(c.begun.wants_nat_chains);
 	assert_int_equal(count_dnat(&c), 1001);
+	cluster_done(&c);
+}
+
+/* Comments are as they were when a Service changed: what stands is removed as it was written. */
+static void large_cluster_rewrites_a_service_that_changes_without_comments(void **state attr_unused)
+{
+	struct cluster c;
+
+	sync_large(&c);
+	cross_the_limit(&c);
+	add_big_slice(&c, "ns1/svc1", "p80", 0, 500);
+	cluster_sync(&c);
+	assert_int_equal(count_dnat(&c), 500);
+	assert_int_equal(count_comments(&c), 0);
+	assert_int_equal(cluster_count_lines(&c, "-D ", ""), 0); /* its entry is the same */
 	cluster_done(&c);
 }
 
@@ -481,7 +501,8 @@ int main(void)
 		cmocka_unit_test(large_cluster_new_rules_have_no_comments_old_ones_stay),
 		cmocka_unit_test(large_cluster_suppresses_the_hourly_full_sync),
 		cmocka_unit_test(large_cluster_is_judged_by_the_sync_before),
-		cmocka_unit_test(large_cluster_deletes_stale_chains_after_the_sync_period),
+		cmocka_unit_test(large_cluster_deletes_chains_with_their_service),
+		cmocka_unit_test(large_cluster_rewrites_a_service_that_changes_without_comments),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,8 +3,6 @@
 
 #include <assert.h>
 
-#include "backends/iptables/rule_text.h"
-
 /*
  * A rule becomes one line, put together in place and added to the text at once. Chain lines must
  * stand before all rules of their table while rules and chains are said in one stream, so each
@@ -241,6 +239,14 @@ void restore_writer_finish(struct restore_writer *writer, struct text *ret)
 		text_move(ret, &writer->rules[i]);
 		text_str(ret, "COMMIT\n");
 	}
+}
+
+size_t restore_rule_line(const struct rule *rule, char line[RULE_TEXT_MAX])
+{
+	char *end = put_words(put_string(PUT(line, "-A "), rule->chain), rule);
+
+	*end = '\0';
+	return (size_t)(end - line);
 }
 
 void restore_rule_words(const struct rule *rule, struct text *ret)

@@ -3,6 +3,7 @@
 
 /* Writes a transaction as input for iptables-restore --noflush --counters: filter, then nat. */
 
+#include "backends/iptables/rule_text.h"
 #include "backends/iptables/txn.h"
 #include "base/text.h"
 
@@ -17,6 +18,11 @@ void restore_writer_done(struct restore_writer *writer);
 /* Moves the finished text to *ret (appending), leaving the writer empty. */
 void restore_writer_finish(struct restore_writer *writer, struct text *ret);
 
+/*
+ * One rule as "-A CHAIN words", without a newline but with a NUL; its length. Two rules of a table
+ * are the same when their lines are.
+ */
+size_t restore_rule_line(const struct rule *rule, char line[RULE_TEXT_MAX]);
 /* One rule as a line without "-A CHAIN" and newline: the words behind it. */
 void restore_rule_words(const struct rule *rule, struct text *ret);
 /*

@@ -9,7 +9,6 @@ struct rule_output {
 	const struct settings *settings;
 	const struct ruleset_host *host;
 	bool localhost_node_ports;
-	bool endpoint_comments; /* not in a large cluster */
 	struct txn *txn;
 	size_t written[TABLE_COUNT]; /* rules so far */
 };

@@ -10,6 +10,10 @@
  *	                  and says whether a list of existing chains is wanted
  *	ruleset_write()   says the whole transaction to a writer
  *	ruleset_end()     notes success or failure; after a failure the next sync is full
+ *
+ * A full sync writes everything. A partial one is a delta: only chains of changed services that
+ * differ, only entries in shared chains that differ, and nothing at all when nothing does; it reads
+ * no list of chains.
  */
 
 #include "backends/iptables/chains.h"
@@ -32,7 +36,7 @@ struct ruleset_host {
 /* Facts read anew for each sync. */
 struct ruleset_input {
 	int64_t now_ns; /* monotonic */
-	/* names of the nat chains that exist; NULL: not known, no stale one is deleted */
+	/* for a full sync: names of the nat chains that exist; NULL: no stale one is deleted */
 	const char *const *nat_chains;
 	size_t n_nat_chains;
 	/*
@@ -59,7 +63,10 @@ struct ruleset_stats {
 
 struct ruleset;
 
-/* settings and host are borrowed and may change between syncs. */
+/*
+ * settings and host are borrowed. The host's flags may change between syncs (the next one is full
+ * then) and in a full one before it is written; the settings only with ruleset_need_full_sync().
+ */
 struct ruleset *ruleset_new(const struct settings *settings, const struct ruleset_host *host);
 struct ruleset *ruleset_free(struct ruleset *ruleset); /* accepts NULL, returns NULL */
 
@@ -88,7 +95,10 @@ size_t ruleset_n_services(const struct ruleset *ruleset);
 const char *ruleset_service_key(const struct ruleset *ruleset, size_t index);
 /* The chains of its own: all are declared, then come their rules. */
 void ruleset_write_own(struct ruleset *ruleset, size_t index, struct txn *txn);
-/* Every shared chain is declared, then come all rules of all of them, each chain's in order. */
+/*
+ * Every shared chain is declared, then come all rules of all of them, each chain's in order. input:
+ * the facts of a sync that has begun; NULL, between syncs: those of the last one.
+ */
 void ruleset_write_shared(struct ruleset *ruleset, const struct ruleset_input *input,
 			  struct txn *txn);
 /* The Service whose own chain it is, if it is one that is wanted. May walk them all. */

@@ -19,6 +19,7 @@
 
 struct port_writer {
 	struct rule_output *output;
+	bool endpoint_comments;
 	const struct port_plan *plan;
 	const struct chain_hash *endpoint_hashes; /* parallel to plan->use.reachable */
 	struct chain_name svc, svl, ext, fw;
@@ -43,7 +44,7 @@ static void hash_port(const struct port_plan *plan, struct chain_hash *out)
 	}
 }
 
-struct service_rules *service_rules_new(struct service_plan *plan)
+struct service_rules *service_rules_new(struct service_plan *plan, bool endpoint_comments)
 {
 	struct service_rules *service;
 	struct chain_hash *hash;
@@ -52,9 +53,7 @@ struct service_rules *service_rules_new(struct service_plan *plan)
 	for (size_t i = 0; i < plan->n_ports; i++)
 		n += count_hashes(&plan->ports[i]);
 	service = xmalloc(sizeof(*service) + n * sizeof(service->hashes[0]));
-	service->plan = plan;
-	service->changed = true;
-	service->n_own_rules = 0;
+	*service = (struct service_rules){.plan = plan, .endpoint_comments = endpoint_comments};
 	hash = service->hashes;
 	for (size_t i = 0; i < plan->n_ports; i++) {
 		hash_port(&plan->ports[i], hash);
@@ -441,7 +440,7 @@ static void add_endpoint_comment(struct port_writer *w, const struct endpoint *e
 {
 	char after[ADDR_PORT_TEXT_MAX + 4] = " -> ";
 
-	if (!w->output->endpoint_comments)
+	if (!w->endpoint_comments)
 		return;
 	addr_port_print(&endpoint->addr, endpoint->port, after + 4);
 	rule_comment(rule, comment(w, "", after));
@@ -481,7 +480,7 @@ static void add_group(struct port_writer *w, const char *chain, const struct ind
 static void begin_endpoint(struct port_writer *w, struct rule *rule, const char *sep)
 {
 	rule_init(rule, TABLE_NAT, sep);
-	if (w->output->endpoint_comments)
+	if (w->endpoint_comments)
 		rule_comment(rule, comment(w, "", ""));
 }
 
@@ -535,9 +534,11 @@ static void declare_chain(void *arg, enum chain_kind kind, const struct chain_ha
 }
 
 static void port_writer_init(struct port_writer *w, struct rule_output *output,
-			     const struct port_plan *plan, const struct chain_hash *hash)
+			     const struct service_rules *service, const struct port_plan *plan,
+			     const struct chain_hash *hash)
 {
 	w->output = output;
+	w->endpoint_comments = service->endpoint_comments;
 	w->plan = plan;
 	w->endpoint_hashes = hash + 1;
 	chain_name_make(CHAIN_KIND_SVC, hash, &w->svc);
@@ -546,32 +547,40 @@ static void port_writer_init(struct port_writer *w, struct rule_output *output,
 	chain_name_make(CHAIN_KIND_FW, hash, &w->fw);
 }
 
+static void write_port(struct port_writer *w, struct service_rules *service, unsigned int parts)
+{
+	size_t filter = w->output->written[TABLE_FILTER];
+	size_t nat = w->output->written[TABLE_NAT];
+
+	if (parts & SERVICE_RULES_ENTRIES)
+		write_entries(w);
+	service->n_entries[TABLE_FILTER] += (uint32_t)(w->output->written[TABLE_FILTER] - filter);
+	service->n_entries[TABLE_NAT] += (uint32_t)(w->output->written[TABLE_NAT] - nat);
+	nat = w->output->written[TABLE_NAT];
+	if (parts & SERVICE_RULES_OWN)
+		write_own_chains(w);
+	service->n_own_rules += (uint32_t)(w->output->written[TABLE_NAT] - nat);
+}
+
 void service_rules_write(struct service_rules *service, struct rule_output *output,
 			 unsigned int parts)
 {
 	const struct chain_hash *hash = service->hashes;
-	size_t n_own_rules = 0;
 
+	if (parts & SERVICE_RULES_ENTRIES)
+		memset(service->n_entries, 0, sizeof(service->n_entries));
+	if (parts & SERVICE_RULES_OWN)
+		service->n_own_rules = 0;
 	txn_subject(output->txn, service->plan->key);
 	if (parts & SERVICE_RULES_OWN)
 		service_rules_each_chain(service, declare_chain, output);
 	for (size_t i = 0; i < service->plan->n_ports; i++) {
 		const struct port_plan *plan = &service->plan->ports[i];
 		struct port_writer w;
-		size_t before;
 
-		port_writer_init(&w, output, plan, hash);
+		port_writer_init(&w, output, service, plan, hash);
+		write_port(&w, service, parts);
 		hash += count_hashes(plan);
-		if (parts & SERVICE_RULES_ENTRIES)
-			write_entries(&w);
-		before = output->written[TABLE_NAT];
-		if (parts & SERVICE_RULES_OWN)
-			write_own_chains(&w);
-		n_own_rules += output->written[TABLE_NAT] - before;
 	}
 	txn_subject(output->txn, NULL);
-	if (parts & SERVICE_RULES_OWN) {
-		service->n_own_rules = (uint32_t)n_own_rules;
-		service->changed = false;
-	}
 }

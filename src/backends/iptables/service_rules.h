@@ -2,22 +2,25 @@
 #pragma once
 
 /*
- * The rules of one Service. Two groups: entries in the shared chains, which every sync writes anew
- * (declaring those chains empties them), and the chains of its own, which stand until it changes.
+ * The rules of one Service. Two groups: entries in the shared chains, and the chains of its own.
+ * Nothing but the plan is kept: whoever needs the rules, those that stand or those that are wanted,
+ * has them said again.
  */
 
 #include "backends/iptables/rule_output.h"
 
 struct service_rules {
 	struct service_plan *plan; /* owned */
-	bool changed;              /* since its own chains were last written */
-	uint32_t n_own_rules;      /* in its own chains, when they were last written */
+	uint32_t index;            /* its place in a service_set.h */
+	bool endpoint_comments;    /* rules about endpoints have one: not in a large cluster */
+	uint32_t n_entries[TABLE_COUNT]; /* rules, when they were last counted */
+	uint32_t n_own_rules;            /* likewise, all in nat */
 	/* for each port of the plan: its own hash, then one for each endpoint of use.reachable */
 	struct chain_hash hashes[];
 };
 
 /* Takes the plan over and hashes the names of all its chains. */
-struct service_rules *service_rules_new(struct service_plan *plan);
+struct service_rules *service_rules_new(struct service_plan *plan, bool endpoint_comments);
 /* Accepts NULL, returns NULL. */
 struct service_rules *service_rules_free(struct service_rules *service);
 
@@ -32,6 +35,9 @@ enum service_rules_part {
 	SERVICE_RULES_OWN = 1 << 1,     /* its own chains: declares them all, then their rules */
 };
 
-/* parts: of enum service_rules_part. Own chains: n_own_rules is counted, `changed` cleared. */
+/*
+ * parts: of enum service_rules_part. Both together come port by port. Tells the writer whose rules
+ * they are, and counts them in the service, part by part.
+ */
 void service_rules_write(struct service_rules *service, struct rule_output *output,
 			 unsigned int parts);

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "backends/iptables/service_delta.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "backends/iptables/restore_writer.h"
+#include "base/arena.h"
+#include "base/siphash.h"
+
+/*
+ * Both lists of rules are said twice: first to a listener that keeps a digest of each chain, then,
+ * when the chains that differ are known, to one that lets only those pass. Saying the rules of a
+ * Service is cheap, keeping them is not.
+ *
+ * The order within the transaction makes every step lawful at its time: old entries go; chains that
+ * are rewritten or not wanted are emptied; new rules come, into chains that are declared; and what
+ * nothing leads to any more is deleted.
+ */
+
+struct chain_digest {
+	struct chain_digest *next;
+	struct chain_name name;
+	enum table table;
+	bool own;     /* not shared */
+	bool differs; /* from the one of the same name on the other side, or there is none */
+	bool only;    /* there is none */
+	uint32_t n_rules;
+	struct siphash hash; /* of all rules so far */
+	uint64_t digest;     /* once there are no more */
+};
+
+/* The chains that one service has rules in: a listener, in the order in which it hears of them. */
+struct chain_digests {
+	struct txn txn;
+	struct arena *arena;
+	uint64_t key[2];
+	struct map by_name[TABLE_COUNT];
+	struct chain_digest *first, **last;
+};
+
+static struct chain_digest *find_chain(const struct chain_digests *digests, enum table table,
+				       const char *name)
+{
+	return map_get(&digests->by_name[table], name);
+}
+
+static struct chain_digest *add_chain(struct chain_digests *digests, enum table table,
+				      const char *name, bool own)
+{
+	struct chain_digest *chain = arena_alloc(digests->arena, sizeof(*chain));
+
+	assert(strlen(name) < sizeof(chain->name.text));
+	strcpy(chain->name.text, name);
+	chain->table = table;
+	chain->own = own;
+	siphash_init(&chain->hash, digests->key);
+	map_set(&digests->by_name[table], chain->name.text, chain);
+	*digests->last = chain;
+	digests->last = &chain->next;
+	return chain;
+}
+
+static void hear_chain(struct txn *txn, enum table table, const char *name)
+{
+	struct chain_digests *digests = (struct chain_digests *)txn;
+
+	if (!find_chain(digests, table, name))
+		add_chain(digests, table, name, true);
+}
+
+static void hear_rule(struct txn *txn, const struct rule *rule)
+{
+	struct chain_digests *digests = (struct chain_digests *)txn;
+	struct chain_digest *chain = find_chain(digests, rule->table, rule->chain);
+	char line[RULE_TEXT_MAX];
+
+	if (!chain)
+		chain = add_chain(digests, rule->table, rule->chain, false);
+	siphash_add(&chain->hash, line, restore_rule_line(rule, line) + 1); /* NUL, too */
+	chain->n_rules++;
+}
+
+static const struct txn_ops digest_ops = {
+	.chain = hear_chain,
+	.rule = hear_rule,
+};
+
+static void digests_init(struct chain_digests *digests, struct arena *arena, const uint64_t key[2])
+{
+	*digests = (struct chain_digests){.txn.ops = &digest_ops, .arena = arena};
+	memcpy(digests->key, key, sizeof(digests->key));
+	digests->last = &digests->first;
+}
+
+static void digests_done(struct chain_digests *digests)
+{
+	for (size_t i = 0; i < TABLE_COUNT; i++)
+		map_done(&digests->by_name[i]);
+}
+
+static void collect(struct service_rules *service, const struct rule_output *like,
+		    struct chain_digests *ret)
+{
+	struct rule_output output = *like;
+
+	output.txn = &ret->txn;
+	if (service)
+		service_rules_write(service, &output, SERVICE_RULES_ENTRIES | SERVICE_RULES_OWN);
+	for (struct chain_digest *chain = ret->first; chain; chain = chain->next)
+		chain->digest = siphash_end(&chain->hash);
+}
+
+static void compare(struct chain_digests *digests, const struct chain_digests *others)
+{
+	for (struct chain_digest *chain = digests->first; chain; chain = chain->next) {
+		const struct chain_digest *other =
+			find_chain(others, chain->table, chain->name.text);
+
+		chain->only = !other;
+		chain->differs = !other || chain->n_rules != other->n_rules ||
+				 chain->digest != other->digest;
+	}
+}
+
+/* Lets pass what concerns a chain that differs. */
+struct filter {
+	struct txn txn;
+	const struct chain_digests *digests;
+	struct rule_output *output;
+	struct service_delta *delta;
+};
+
+static bool passes(const struct filter *filter, enum table table, const char *chain)
+{
+	return find_chain(filter->digests, table, chain)->differs;
+}
+
+static void pass_chain(struct txn *txn, enum table table, const char *name)
+{
+	struct filter *filter = (struct filter *)txn;
+
+	if (passes(filter, table, name))
+		txn_chain(filter->output->txn, table, name);
+}
+
+static void pass_rule(struct txn *txn, const struct rule *rule)
+{
+	struct filter *filter = (struct filter *)txn;
+
+	if (!passes(filter, rule->table, rule->chain))
+		return;
+	rule_output_add(filter->output, rule);
+	if (rule->table == TABLE_NAT && streq(rule->chain, CHAIN_SERVICES))
+		filter->delta->enters_services = true;
+}
+
+static void pass_removal(struct txn *txn, const struct rule *rule)
+{
+	struct filter *filter = (struct filter *)txn;
+
+	if (passes(filter, rule->table, rule->chain))
+		txn_remove_rule(filter->output->txn, rule);
+}
+
+static const struct txn_ops write_ops = {
+	.chain = pass_chain,
+	.rule = pass_rule,
+};
+
+static const struct txn_ops remove_ops = {
+	.rule = pass_removal,
+};
+
+static void write_filtered(struct service_rules *service, unsigned int parts,
+			   const struct txn_ops *ops, const struct chain_digests *digests,
+			   struct rule_output *output, struct service_delta *delta)
+{
+	struct filter filter = {
+		.txn.ops = ops,
+		.digests = digests,
+		.output = output,
+		.delta = delta,
+	};
+	struct rule_output filtered = *output;
+
+	filtered.txn = &filter.txn;
+	if (service)
+		service_rules_write(service, &filtered, parts);
+}
+
+static void empty_unwanted(const struct chain_digests *old, struct txn *txn)
+{
+	for (const struct chain_digest *chain = old->first; chain; chain = chain->next)
+		if (chain->own && chain->only)
+			txn_chain(txn, chain->table, chain->name.text);
+}
+
+static void delete_unwanted(const struct chain_digests *old, struct txn *txn,
+			    struct service_delta *delta)
+{
+	for (const struct chain_digest *chain = old->first; chain; chain = chain->next) {
+		if (!chain->own || !chain->only)
+			continue;
+		txn_delete_chain(txn, chain->table, chain->name.text);
+		delta->chains_deleted++;
+	}
+}
+
+static bool is_same(const struct service_rules *old, const struct service_rules *wanted)
+{
+	return old && wanted && old->endpoint_comments == wanted->endpoint_comments &&
+	       service_plan_equal(old->plan, wanted->plan);
+}
+
+void service_delta_write(struct service_rules *old, struct service_rules *wanted,
+			 struct rule_output *output, struct service_delta *ret)
+{
+	cleanup_arena struct arena *arena = NULL;
+	struct chain_digests before, after;
+	uint64_t key[2];
+
+	if (is_same(old, wanted)) {
+		memcpy(wanted->n_entries, old->n_entries, sizeof(wanted->n_entries));
+		wanted->n_own_rules = old->n_own_rules;
+		return;
+	}
+	arena = arena_new(4096);
+	arc4random_buf(key, sizeof(key));
+	digests_init(&before, arena, key);
+	digests_init(&after, arena, key);
+	collect(old, output, &before);
+	collect(wanted, output, &after);
+	compare(&before, &after);
+	compare(&after, &before);
+
+	txn_subject(output->txn, (wanted ? wanted : old)->plan->key);
+	write_filtered(old, SERVICE_RULES_ENTRIES, &remove_ops, &before, output, ret);
+	empty_unwanted(&before, output->txn);
+	write_filtered(wanted, SERVICE_RULES_ENTRIES | SERVICE_RULES_OWN, &write_ops, &after,
+		       output, ret);
+	delete_unwanted(&before, output->txn, ret);
+	txn_subject(output->txn, NULL);
+	digests_done(&before);
+	digests_done(&after);
+}

@@ -42,6 +42,7 @@ struct iptables_job {
 	bool is_command;
 	enum iptables_op op;
 	struct text input;
+	iptables_more_fn *more; /* NULL: input is all */
 	struct restore_tail tail;
 	struct process *process; /* NULL: not running */
 
@@ -176,6 +177,13 @@ static void on_line(void *arg, const char *line, size_t length)
 		job->line(job->arg, line, length);
 }
 
+static bool on_more(void *arg, struct text *input)
+{
+	struct iptables_job *job = arg;
+
+	return job->more(job->arg, input);
+}
+
 static void on_sent(void *arg, const char *data, size_t n)
 {
 	struct iptables_job *job = arg;
@@ -216,6 +224,7 @@ static int job_run(struct iptables_job *job, struct err *err)
 		.timeout_ns = restore ? 0 : COMMAND_TIMEOUT, /* a large restore has its time */
 		.grace_ns = restore ? RESTORE_GRACE : 0,
 		.line = job->line ? on_line : NULL,
+		.more = job->more ? on_more : NULL,
 		.sent = restore ? on_sent : NULL,
 		.done = on_done,
 		.arg = job,
@@ -241,7 +250,7 @@ static void on_next(evutil_socket_t fd attr_unused, short what attr_unused, void
 
 	if (!job || job->process)
 		return;
-	if (job->program == IPTABLES_PROGRAM_RESTORE && job->input.size == 0) {
+	if (job->program == IPTABLES_PROGRAM_RESTORE && job->input.size == 0 && !job->more) {
 		job_finish(job, 1, &err);
 		return;
 	}
@@ -351,8 +360,8 @@ struct iptables_job *iptables_tool_save(struct iptables_tool *tool, const char *
 	return job_queue(job);
 }
 
-struct iptables_job *iptables_tool_restore(struct iptables_tool *tool, const char *table,
-					   struct text *input, iptables_done_fn *done, void *arg)
+static struct iptables_job *new_restore(struct iptables_tool *tool, const char *table,
+					iptables_done_fn *done, void *arg)
 {
 	struct iptables_job *job = job_new(tool, IPTABLES_PROGRAM_RESTORE, 0, done, arg);
 
@@ -363,7 +372,25 @@ struct iptables_job *iptables_tool_restore(struct iptables_tool *tool, const cha
 	}
 	add_word(job, "--noflush");
 	add_word(job, "--counters");
+	return job;
+}
+
+struct iptables_job *iptables_tool_restore(struct iptables_tool *tool, const char *table,
+					   struct text *input, iptables_done_fn *done, void *arg)
+{
+	struct iptables_job *job = new_restore(tool, table, done, arg);
+
 	text_move(&job->input, input);
+	return job_queue(job);
+}
+
+struct iptables_job *iptables_tool_restore_pieces(struct iptables_tool *tool, const char *table,
+						  iptables_more_fn *more, iptables_done_fn *done,
+						  void *arg)
+{
+	struct iptables_job *job = new_restore(tool, table, done, arg);
+
+	job->more = more;
 	return job_queue(job);
 }
 

@@ -72,6 +72,11 @@ struct iptables_job *iptables_tool_save(struct iptables_tool *tool, const char *
  */
 struct iptables_job *iptables_tool_restore(struct iptables_tool *tool, const char *table,
 					   struct text *input, iptables_done_fn *done, void *arg);
+/* The same with input in pieces: more(arg, ...) as struct process_spec has it, from the loop. */
+typedef bool iptables_more_fn(void *arg, struct text *input);
+struct iptables_job *iptables_tool_restore_pieces(struct iptables_tool *tool, const char *table,
+						  iptables_more_fn *more, iptables_done_fn *done,
+						  void *arg);
 /* A job that has not yet called back. */
 void iptables_tool_cancel(struct iptables_tool *tool, struct iptables_job *job);
 

@@ -238,9 +238,9 @@ static void input_end(struct process *process)
 	text_done(&process->input);
 }
 
-static void on_in(evutil_socket_t fd attr_unused, short what attr_unused, void *arg)
+/* Writes what there is: 1 when all was taken, 0 when the pipe is full, negative when it broke. */
+static int input_write(struct process *process)
 {
-	struct process *process = arg;
 	const char *data;
 	size_t n;
 	ssize_t written;
@@ -249,15 +249,25 @@ static void on_in(evutil_socket_t fd attr_unused, short what attr_unused, void *
 		written = write(process->in, data, n);
 		if (written < 0 && errno == EINTR)
 			continue;
-		if (written < 0 && errno == EAGAIN)
-			return;
 		if (written < 0)
-			break; /* EPIPE: it reads no further; its exit status says why */
+			return errno == EAGAIN ? 0 : -errno;
 		if (process->spec.sent)
 			process->spec.sent(process->spec.arg, data, (size_t)written);
 		text_consume(&process->input, (size_t)written);
 	}
-	input_end(process);
+	return 1;
+}
+
+/* A piece at a time, so that others on the loop have their turn. */
+static void on_in(evutil_socket_t fd attr_unused, short what attr_unused, void *arg)
+{
+	struct process *process = arg;
+	int r = input_write(process);
+
+	if (r == 1 && process->spec.more)
+		r = !process->spec.more(process->spec.arg, &process->input);
+	if (r != 0)
+		input_end(process); /* EPIPE: it reads no further; its exit status says why */
 }
 
 /* -- the start */
@@ -413,7 +423,7 @@ static int start_child(struct process *process)
 	cleanup_fd int errors = -1;
 	int r = 0;
 
-	if (process->input.size > 0)
+	if (process->input.size > 0 || process->spec.more)
 		r = make_pipe(1, &process->in, &in);
 	else if ((in = open("/dev/null", O_RDONLY | O_CLOEXEC)) < 0)
 		r = -errno;
@@ -507,6 +517,13 @@ static void blocking_line(void *arg, const char *line, size_t length)
 	blocking->spec->line(blocking->spec->arg, line, length);
 }
 
+static bool blocking_more(void *arg, struct text *input)
+{
+	struct blocking *blocking = arg;
+
+	return blocking->spec->more(blocking->spec->arg, input);
+}
+
 static void blocking_sent(void *arg, const char *data, size_t n)
 {
 	struct blocking *blocking = arg;
@@ -533,6 +550,7 @@ int process_run(const struct process_spec *spec, struct err *err)
 	if (!loop)
 		return err_set(err, -ENOMEM, "no event loop for %s", spec->argv[0]);
 	inner.line = spec->line ? blocking_line : NULL;
+	inner.more = spec->more ? blocking_more : NULL;
 	inner.sent = spec->sent ? blocking_sent : NULL;
 	inner.done = blocking_done;
 	inner.arg = &blocking;

@@ -41,10 +41,16 @@ struct process_spec {
 	const char *const *
 		argv; /* NULL-terminated; argv[0] is its name in messages. Read only by the start */
 	const char *const *env; /* NULL-terminated NAME=value, beside the daemon's own; or NULL */
-	struct text *input;     /* moved away, also when starting fails; NULL: /dev/null */
-	size_t output_max;      /* ceiling of stdout: a program that writes more is killed */
-	int64_t timeout_ns;     /* 0: none */
-	int64_t grace_ns; /* process_cancel() waits so long for one that has got all its input */
+	struct text
+		*input; /* moved away, also when starting fails; NULL and no more(): /dev/null */
+	/*
+	 * Optional: appends more input when all so far was taken, from the loop; false: there is no
+	 * more. Not asked once the program reads no further.
+	 */
+	bool (*more)(void *arg, struct text *input);
+	size_t output_max;  /* ceiling of stdout: a program that writes more is killed */
+	int64_t timeout_ns; /* 0: none */
+	int64_t grace_ns;   /* process_cancel() waits so long for one that has got all its input */
 
 	/* Optional: each line of stdout as it comes, NUL-terminated, without its newline. */
 	void (*line)(void *arg, const char *line, size_t length);

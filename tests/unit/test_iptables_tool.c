@@ -433,6 +433,47 @@ static void test_restore_words_and_input(void **state)
 	fake_expect_log(&context->fake, "ip6tables-restore -w 5 -T filter --noflush --counters\n");
 }
 
+struct pieces {
+	struct answer answer; /* first: on_done() gets the same argument */
+	int given;
+};
+
+static bool on_more(void *arg, struct text *input)
+{
+	static const char *const pieces[] = {"*filter\nCOM", "MIT\n", "*nat\nCOMMIT\n"};
+	struct pieces *all = arg;
+
+	if (all->given == (int)ARRAY_SIZE(pieces))
+		return false;
+	text_str(input, pieces[all->given++]);
+	return true;
+}
+
+static void test_restore_in_pieces(void **state)
+{
+	struct context *context = *state;
+	struct pieces pieces = {0};
+	cleanup_free char *input = NULL;
+
+	open_tool(context, FAMILY_IPV4, "1.8.9");
+	iptables_tool_restore_pieces(context->tool, "nat", on_more, on_done, &pieces);
+	iptables_tool_finish(context->tool);
+	assert_int_equal(pieces.answer.r, 1);
+	fake_expect_log(&context->fake, "iptables-restore -w 5 -T nat --noflush --counters\n");
+	input = fake_read(&context->fake, "input");
+	assert_string_equal(input, "*filter\nCOMMIT\n*nat\nCOMMIT\n");
+}
+
+static void test_restore_of_nothing_runs_nothing(void **state)
+{
+	struct context *context = *state;
+	struct answer answer = {0};
+
+	open_tool(context, FAMILY_IPV4, "1.8.9");
+	assert_int_equal(restore(context, NULL, "", &answer), 1);
+	fake_expect_log(&context->fake, "");
+}
+
 static void test_restore_all_wait_backported_restore(void **state)
 {
 	struct context *context = *state;
@@ -735,6 +776,8 @@ int main(void)
 		tool_test(test_save_into_chain_names),
 		tool_test(test_save_into_failure),
 		tool_test(test_restore_words_and_input),
+		tool_test(test_restore_in_pieces),
+		tool_test(test_restore_of_nothing_runs_nothing),
 		tool_test(test_restore_all_wait_backported_restore),
 		tool_test(test_restore_error_names_the_line),
 		cmocka_unit_test(test_restore_error_line_forms),

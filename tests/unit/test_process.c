@@ -12,6 +12,8 @@ struct seen {
 	char *output, *errors;
 	size_t n_output;
 	struct text lines, sent;
+	int pieces;         /* given by on_more() so far */
+	size_t largest_gap; /* input that waited when more was asked for */
 };
 
 static void on_done(void *arg, const struct process_result *result)
@@ -40,6 +42,21 @@ static void on_sent(void *arg, const char *data, size_t n)
 	struct seen *seen = arg;
 
 	text_add(&seen->sent, data, n);
+}
+
+#define PIECES 300
+
+static bool on_more(void *arg, struct text *input)
+{
+	struct seen *seen = arg;
+
+	seen->largest_gap = MAX(seen->largest_gap, input->size);
+	if (seen->pieces == PIECES)
+		return false;
+	for (int i = 0; i < 1000; i++)
+		text_printf(input, "-A KUBE-SERVICES piece %d\n", seen->pieces);
+	seen->pieces++;
+	return true;
 }
 
 static void seen_done(struct seen *seen)
@@ -108,6 +125,32 @@ static void large_input_comes_through_and_is_released(void **state attr_unused)
 	assert_string_equal(seen.output, expected);
 	sent = text_dup(&seen.sent);
 	assert_string_equal(sent, expected);
+}
+
+static void input_in_pieces_comes_through_and_is_not_heaped_up(void **state attr_unused)
+{
+	cleanup_seen struct seen seen = {0};
+	struct process_spec spec = {.more = on_more, .output_max = 32 << 20};
+	size_t lines = 0;
+
+	run("cat", &spec, &seen);
+	assert_int_equal(seen.exit_code, 0);
+	assert_int_equal(seen.pieces, PIECES);
+	assert_int_equal(seen.largest_gap, 0); /* asked for only when all was taken */
+	for (const char *at = seen.output; (at = strchr(at, '\n')); at++)
+		lines++;
+	assert_int_equal(lines, PIECES * 1000);
+	assert_non_null(strstr(seen.output, "piece 299\n"));
+}
+
+static void pieces_end_when_nobody_reads(void **state attr_unused)
+{
+	cleanup_seen struct seen seen = {0};
+	struct process_spec spec = {.more = on_more};
+
+	run("exec <&-; exit 5", &spec, &seen);
+	assert_int_equal(seen.exit_code, 5);
+	assert_true(seen.pieces < PIECES);
 }
 
 static void input_that_nobody_reads_does_no_harm(void **state attr_unused)
@@ -413,6 +456,8 @@ int main(void)
 		cmocka_unit_test(output_errors_and_exit_status_are_delivered),
 		cmocka_unit_test(a_signal_is_not_an_exit_status),
 		cmocka_unit_test(large_input_comes_through_and_is_released),
+		cmocka_unit_test(input_in_pieces_comes_through_and_is_not_heaped_up),
+		cmocka_unit_test(pieces_end_when_nobody_reads),
 		cmocka_unit_test(input_that_nobody_reads_does_no_harm),
 		cmocka_unit_test(without_input_stdin_is_empty),
 		cmocka_unit_test(output_comes_line_by_line),

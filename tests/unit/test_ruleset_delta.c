@@ -6,6 +6,7 @@
  * took one full sync of the same model, word by word and as text for iptables-restore.
  */
 
+#include "backends/iptables/restore_stream.h"
 #include "cluster.h"
 #include "fake_kernel.h"
 #include "random_cluster.h"
@@ -90,16 +91,18 @@ static struct ruleset_input life_input(struct life *life)
 	};
 }
 
-/* Names of the nat chains that exist, for a full sync; for the caller to free. */
-static const char **list_chains(const struct fake_kernel *kernel, size_t *ret_n)
+/* Names of the nat chains that exist, for a full sync. */
+static const char **list_chains(const struct fake_kernel *kernel, struct arena *arena,
+				size_t *ret_n)
 {
 	const struct map *chains = &kernel->chains[TABLE_NAT];
-	const char **names = xcalloc(chains->count + 1, sizeof(*names));
-	size_t at = 0;
+	const char **names = arena_array(arena, chains->count + 1, sizeof(*names));
+	const char *name;
+	size_t at = 0, n = 0;
 
-	*ret_n = 0;
-	while ((names[*ret_n] = map_next_key(chains, &at)))
-		++*ret_n;
+	while ((name = map_next_key(chains, &at)))
+		names[n++] = arena_strdup(arena, name);
+	*ret_n = n;
 	return names;
 }
 
@@ -270,6 +273,24 @@ static void check_idle(struct life *life, const struct model_changes *changes, c
 	seen.idle++;
 }
 
+/* In pieces it is the same text. */
+static void check_stream(struct life *life, const struct ruleset_input *input, const char *text)
+{
+	cleanup_text struct text all = {0};
+	cleanup_free char *said = NULL;
+	struct restore_stream *stream = restore_stream_new(life->c.ruleset, input);
+	struct ruleset_stats stats;
+
+	while (restore_stream_more(stream, &all))
+		;
+	restore_stream_free(stream);
+	said = text_dup(&all);
+	assert_string_equal(said, text);
+	ruleset_count(life->c.ruleset, &stats);
+	check_totals(&stats, &life->c.stats);
+	assert_int_equal(stats.chains_deleted, life->c.stats.chains_deleted);
+}
+
 static void carry_out(struct life *life, const struct ruleset_input *input, const char *text,
 		      const struct model_changes *changes)
 {
@@ -279,6 +300,8 @@ static void carry_out(struct life *life, const struct ruleset_input *input, cons
 	write_words(life->c.ruleset, input, &life->words, &again);
 	assert_memory_equal(&again, &life->c.stats, sizeof(again));
 	check_written(&again, text);
+	if (again.full)
+		check_stream(life, input, text);
 	check_idle(life, changes, text);
 	note_written(life, changes);
 	*(life->c.stats.full ? &seen.fulls : &seen.deltas) += 1;
@@ -286,7 +309,7 @@ static void carry_out(struct life *life, const struct ruleset_input *input, cons
 
 static bool sync_once(struct life *life, bool fail)
 {
-	cleanup_free const char **chains = NULL;
+	cleanup_arena struct arena *arena = arena_new(4096);
 	cleanup_free char *text = NULL;
 	struct ruleset_input input = life_input(life);
 	struct map held = {0};
@@ -296,8 +319,7 @@ static bool sync_once(struct life *life, bool fail)
 	if (life->held)
 		map_set(&held, life->held, life);
 	if (life->c.begun.wants_nat_chains)
-		chains = list_chains(&life->words, &input.n_nat_chains);
-	input.nat_chains = chains;
+		input.nat_chains = list_chains(&life->words, arena, &input.n_nat_chains);
 	input.held_chains = &held;
 	text = write_text(life->c.ruleset, &input, &life->c.stats);
 	if (is_refused(life, text)) {

@@ -164,33 +164,35 @@ static void write_chain(struct txn *txn, enum table table, const char *name)
 	struct restore_writer *writer = (struct restore_writer *)txn;
 	struct text *text = &writer->chains[table];
 
+	if (!(writer->wanted[table] & RESTORE_CHAINS))
+		return;
 	text_add(text, ":", 1);
 	text_str(text, name);
 	text_str(text, " - [0:0]\n");
 }
 
-/* at: behind "-A " or "-D ". */
-static void finish_line(struct txn *txn, const struct rule *rule, char *line, char *at)
+static void write_line(struct txn *txn, const char start[3], const struct rule *rule)
 {
 	struct restore_writer *writer = (struct restore_writer *)txn;
+	char line[RULE_TEXT_MAX];
+	char *at;
 
-	at = put_words(put_string(at, rule->chain), rule);
+	if (!(writer->wanted[rule->table] & RESTORE_RULES))
+		return;
+	at = put_string(put_bytes(line, start, 3), rule->chain);
+	at = put_words(at, rule);
 	*at++ = '\n';
 	text_add(&writer->rules[rule->table], line, (size_t)(at - line));
 }
 
 static void write_rule(struct txn *txn, const struct rule *rule)
 {
-	char line[RULE_TEXT_MAX];
-
-	finish_line(txn, rule, line, PUT(line, "-A "));
+	write_line(txn, "-A ", rule);
 }
 
 static void write_remove_rule(struct txn *txn, const struct rule *rule)
 {
-	char line[RULE_TEXT_MAX];
-
-	finish_line(txn, rule, line, PUT(line, "-D "));
+	write_line(txn, "-D ", rule);
 }
 
 static void write_delete_chain(struct txn *txn, enum table table, const char *name)
@@ -198,6 +200,8 @@ static void write_delete_chain(struct txn *txn, enum table table, const char *na
 	struct restore_writer *writer = (struct restore_writer *)txn;
 	struct text *text = &writer->rules[table];
 
+	if (!(writer->wanted[table] & RESTORE_RULES))
+		return;
 	text_str(text, "-X ");
 	text_str(text, name);
 	text_add(text, "\n", 1);
@@ -214,6 +218,7 @@ void restore_writer_init(struct restore_writer *writer)
 {
 	writer->txn.ops = &restore_ops;
 	for (size_t i = 0; i < TABLE_COUNT; i++) {
+		writer->wanted[i] = RESTORE_CHAINS | RESTORE_RULES;
 		text_init(&writer->chains[i]);
 		text_init(&writer->rules[i]);
 	}

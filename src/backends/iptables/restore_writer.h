@@ -7,8 +7,14 @@
 #include "backends/iptables/txn.h"
 #include "base/text.h"
 
+enum restore_kind {
+	RESTORE_CHAINS = 1 << 0, /* ":CHAIN" lines */
+	RESTORE_RULES = 1 << 1,  /* all others */
+};
+
 struct restore_writer {
 	struct txn txn;
+	unsigned int wanted[TABLE_COUNT]; /* of enum restore_kind: what is not wanted is left out */
 	struct text chains[TABLE_COUNT];
 	struct text rules[TABLE_COUNT]; /* -A, -D and -X lines, in the order given */
 };

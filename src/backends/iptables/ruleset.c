@@ -42,6 +42,10 @@ struct ruleset {
 	struct fixed_list fixed; /* wanted; applied_fixed stand */
 	struct fixed_list applied_fixed;
 
+	const char **stale; /* of a full sync that has begun: input's; NULL: not looked for yet */
+	size_t n_stale;
+	size_t n_deleted; /* of them */
+
 	bool need_full;
 	bool full;          /* the sync that has begun */
 	bool large_cluster; /* as of the sync that has begun, or the last */
@@ -71,6 +75,7 @@ struct ruleset *ruleset_free(struct ruleset *ruleset)
 		return NULL;
 	forget_changes(ruleset);
 	free(ruleset->changes);
+	free(ruleset->stale);
 	service_set_done(&ruleset->services);
 	fixed_list_done(&ruleset->fixed);
 	fixed_list_done(&ruleset->applied_fixed);
@@ -213,6 +218,7 @@ void ruleset_count(const struct ruleset *ruleset, struct ruleset_stats *ret)
 		.large_cluster = ruleset->large_cluster,
 		.no_local_internal = sums.no_local_internal,
 		.no_local_external = sums.no_local_external,
+		.chains_deleted = ruleset->n_deleted,
 	};
 	memcpy(ret->rules_total, sums.rules, sizeof(ret->rules_total));
 	fixed_list_count(&ruleset->fixed, ret->rules_total);
@@ -247,71 +253,101 @@ static void collect_active(const struct ruleset *ruleset, struct chain_set *ret)
 		service_rules_each_chain(services->v[i], mark_active, ret);
 }
 
-/* Chains that have the look of ours and no purpose any more. */
-static size_t delete_stale_chains(const struct ruleset *ruleset, const struct ruleset_input *input,
-				  struct txn *txn)
+static bool is_held(const struct ruleset_input *input, const char *chain)
 {
-	cleanup_free const char **stale = xcalloc(input->n_nat_chains + 1, sizeof(char *));
-	cleanup_chain_set struct chain_set active = {0};
-	size_t n = 0, deleted = 0;
+	return input->held_chains && map_get(input->held_chains, chain);
+}
 
+/* Chains that have the look of ours and no purpose any more. */
+static void find_stale_chains(struct ruleset *ruleset, const struct ruleset_input *input)
+{
+	cleanup_chain_set struct chain_set active = {0};
+
+	free(ruleset->stale);
+	ruleset->stale = xcalloc(input->n_nat_chains + 1, sizeof(*ruleset->stale));
+	ruleset->n_stale = ruleset->n_deleted = 0;
+	if (!input->nat_chains)
+		return;
 	collect_active(ruleset, &active);
 	for (size_t i = 0; i < input->n_nat_chains; i++) {
 		const char *name = input->nat_chains[i];
 
-		if (chain_is_per_service(name) && !chain_set_has(&active, name))
-			stale[n++] = name;
-	}
-	for (size_t i = 0; i < n; i++)
-		txn_chain(txn, TABLE_NAT, stale[i]);
-	for (size_t i = 0; i < n; i++) {
-		if (input->held_chains && map_get(input->held_chains, stale[i]))
+		if (!chain_is_per_service(name) || chain_set_has(&active, name))
 			continue;
-		txn_delete_chain(txn, TABLE_NAT, stale[i]);
-		deleted++;
+		ruleset->stale[ruleset->n_stale++] = name;
+		ruleset->n_deleted += !is_held(input, name);
 	}
-	return deleted;
 }
 
-static void write_full(struct ruleset *ruleset, const struct ruleset_input *input,
-		       struct rule_output *output, struct ruleset_stats *stats)
+static void forget_stale_chains(struct ruleset *ruleset)
 {
-	fixed_rules_chains(output);
-	fixed_rules_head(output);
+	free(take(ruleset->stale));
+	ruleset->n_stale = ruleset->n_deleted = 0;
+}
+
+static void delete_stale_chains(const struct ruleset *ruleset, const struct ruleset_input *input,
+				struct txn *txn)
+{
+	for (size_t i = 0; i < ruleset->n_stale; i++)
+		txn_chain(txn, TABLE_NAT, ruleset->stale[i]);
+	for (size_t i = 0; i < ruleset->n_stale; i++)
+		if (!is_held(input, ruleset->stale[i]))
+			txn_delete_chain(txn, TABLE_NAT, ruleset->stale[i]);
+}
+
+void ruleset_write_head(struct ruleset *ruleset, const struct ruleset_input *input, struct txn *txn)
+{
+	struct rule_output output = begin_output(ruleset, txn);
+
+	if (!ruleset->stale)
+		find_stale_chains(ruleset, input);
+	fixed_list_collect(&ruleset->fixed, &output, input);
+	fixed_rules_chains(&output);
+	fixed_rules_head(&output);
+}
+
+void ruleset_write_tail(struct ruleset *ruleset, const struct ruleset_input *input, struct txn *txn)
+{
+	struct rule_output output = begin_output(ruleset, txn);
+
+	delete_stale_chains(ruleset, input, txn);
+	fixed_rules_tail(&output, input);
+}
+
+static void write_full(struct ruleset *ruleset, const struct ruleset_input *input, struct txn *txn,
+		       struct ruleset_stats *ret)
+{
+	ruleset_write_head(ruleset, input, txn);
 	for (size_t i = 0; i < ruleset->services.n; i++)
-		service_rules_write(ruleset->services.v[i], output,
-				    SERVICE_RULES_ENTRIES | SERVICE_RULES_OWN);
-	if (input->nat_chains)
-		stats->chains_deleted = delete_stale_chains(ruleset, input, output->txn);
-	fixed_rules_tail(output, input);
+		ruleset_write_service(ruleset, i, RULESET_ALL, txn);
+	ruleset_write_tail(ruleset, input, txn);
+	ruleset_count(ruleset, ret);
+	memcpy(ret->rules_written, ret->rules_total, sizeof(ret->rules_written));
 }
 
-static void write_delta(struct ruleset *ruleset, struct rule_output *output,
-			struct ruleset_stats *stats)
+static void write_delta(struct ruleset *ruleset, const struct ruleset_input *input, struct txn *txn,
+			struct ruleset_stats *ret)
 {
+	struct rule_output output = begin_output(ruleset, txn);
 	struct service_delta delta = {0};
 
+	fixed_list_collect(&ruleset->fixed, &output, input);
 	for (size_t i = 0; i < ruleset->n_changes; i++)
-		service_delta_write(ruleset->changes[i].old, ruleset->changes[i].new, output,
+		service_delta_write(ruleset->changes[i].old, ruleset->changes[i].new, &output,
 				    &delta);
-	fixed_delta_write(&ruleset->applied_fixed, &ruleset->fixed, delta.enters_services, output);
-	stats->chains_deleted = delta.chains_deleted;
+	fixed_delta_write(&ruleset->applied_fixed, &ruleset->fixed, delta.enters_services, &output);
+	ruleset_count(ruleset, ret);
+	memcpy(ret->rules_written, output.written, sizeof(ret->rules_written));
+	ret->chains_deleted = delta.chains_deleted;
 }
 
 void ruleset_write(struct ruleset *ruleset, const struct ruleset_input *input, struct txn *txn,
 		   struct ruleset_stats *ret)
 {
-	struct rule_output output = begin_output(ruleset, txn);
-	struct ruleset_stats written = {0};
-
-	fixed_list_collect(&ruleset->fixed, &output, input);
 	if (ruleset->full)
-		write_full(ruleset, input, &output, &written);
+		write_full(ruleset, input, txn, ret);
 	else
-		write_delta(ruleset, &output, &written);
-	ruleset_count(ruleset, ret);
-	memcpy(ret->rules_written, output.written, sizeof(ret->rules_written));
-	ret->chains_deleted = written.chains_deleted;
+		write_delta(ruleset, input, txn, ret);
 }
 
 /* -- end */
@@ -333,6 +369,7 @@ void ruleset_end(struct ruleset *ruleset, bool success, int64_t now_ns)
 	else
 		ruleset->need_full = true;
 	forget_changes(ruleset);
+	forget_stale_chains(ruleset);
 }
 
 /* -- in pieces */
@@ -347,11 +384,17 @@ const char *ruleset_service_key(const struct ruleset *ruleset, size_t index)
 	return ruleset->services.v[index]->plan->key;
 }
 
-void ruleset_write_own(struct ruleset *ruleset, size_t index, struct txn *txn)
+void ruleset_write_service(struct ruleset *ruleset, size_t index, unsigned int parts,
+			   struct txn *txn)
 {
 	struct rule_output output = begin_output(ruleset, txn);
 
-	service_rules_write(ruleset->services.v[index], &output, SERVICE_RULES_OWN);
+	service_rules_write(ruleset->services.v[index], &output, parts);
+}
+
+void ruleset_write_own(struct ruleset *ruleset, size_t index, struct txn *txn)
+{
+	ruleset_write_service(ruleset, index, RULESET_OWN, txn);
 }
 
 void ruleset_write_shared(struct ruleset *ruleset, const struct ruleset_input *input,
@@ -363,7 +406,7 @@ void ruleset_write_shared(struct ruleset *ruleset, const struct ruleset_input *i
 		fixed_list_collect(&ruleset->fixed, &output, input);
 	fixed_rules_chains(&output);
 	for (size_t i = 0; i < ruleset->services.n; i++)
-		service_rules_write(ruleset->services.v[i], &output, SERVICE_RULES_ENTRIES);
+		ruleset_write_service(ruleset, i, RULESET_ENTRIES, txn);
 	for (size_t i = 0; i < ruleset->fixed.n; i++)
 		txn_rule(txn, &ruleset->fixed.v[i]);
 }

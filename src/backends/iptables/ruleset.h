@@ -86,14 +86,26 @@ void ruleset_write(struct ruleset *ruleset, const struct ruleset_input *input, s
 void ruleset_end(struct ruleset *ruleset, bool success, int64_t now_ns);
 
 /*
- * The same wanted state in pieces, for an engine that compares it with the kernel's. An index is
- * good until the next ruleset_begin(). Between begin and end all this is what is wanted, and may not
- * be written yet. Such a full sync calls begin, these in any order and as often as it likes (each
- * Service and the shared chains at least once), and end.
+ * The same wanted state in pieces, for an engine that compares it with the kernel's, or for one that
+ * cannot hold all of it. An index is good until the next ruleset_begin(). Between begin and end all
+ * this is what is wanted, and may not be written yet.
+ *
+ * A full sync in pieces calls begin, these in any order and as often as it likes (each Service with
+ * all its parts, and the shared chains or head and tail, at least once), and end.
  */
+enum ruleset_part {
+	RULESET_ENTRIES = 1 << 0,    /* rules in the shared chains */
+	RULESET_OWN_CHAINS = 1 << 1, /* declares the chains of its own */
+	RULESET_OWN_RULES = 1 << 2,  /* the rules in them */
+	RULESET_OWN = RULESET_OWN_CHAINS | RULESET_OWN_RULES,
+	RULESET_ALL = RULESET_ENTRIES | RULESET_OWN,
+};
+
 size_t ruleset_n_services(const struct ruleset *ruleset);
 const char *ruleset_service_key(const struct ruleset *ruleset, size_t index);
-/* The chains of its own: all are declared, then come their rules. */
+void ruleset_write_service(struct ruleset *ruleset, size_t index, unsigned int parts,
+			   struct txn *txn);
+/* Its own chains: all are declared, then come their rules. */
 void ruleset_write_own(struct ruleset *ruleset, size_t index, struct txn *txn);
 /*
  * Every shared chain is declared, then come all rules of all of them, each chain's in order. input:
@@ -101,9 +113,17 @@ void ruleset_write_own(struct ruleset *ruleset, size_t index, struct txn *txn);
  */
 void ruleset_write_shared(struct ruleset *ruleset, const struct ruleset_input *input,
 			  struct txn *txn);
+/* What ruleset_write() says before the services and behind them, in a full sync. */
+void ruleset_write_head(struct ruleset *ruleset, const struct ruleset_input *input,
+			struct txn *txn);
+void ruleset_write_tail(struct ruleset *ruleset, const struct ruleset_input *input,
+			struct txn *txn);
 /* The Service whose own chain it is, if it is one that is wanted. May walk them all. */
 bool ruleset_find_chain(const struct ruleset *ruleset, const char *nat_chain, size_t *ret_index);
-/* Counts what is wanted, as ruleset_write() does; rules_written and chains_deleted are 0. */
+/*
+ * Counts what is wanted, as ruleset_write() does; rules_written is 0. In a full sync chains_deleted
+ * are those that ruleset_write_tail() deletes.
+ */
 void ruleset_count(const struct ruleset *ruleset, struct ruleset_stats *ret);
 
 /* The jump rules of the base chains, in the order in which they are ensured. */

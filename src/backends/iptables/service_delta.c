@@ -106,7 +106,7 @@ static void collect(struct service_rules *service, const struct rule_output *lik
 
 	output.txn = &ret->txn;
 	if (service)
-		service_rules_write(service, &output, SERVICE_RULES_ENTRIES | SERVICE_RULES_OWN);
+		service_rules_write(service, &output, RULESET_ALL);
 	for (struct chain_digest *chain = ret->first; chain; chain = chain->next)
 		chain->digest = siphash_end(&chain->hash);
 }
@@ -235,10 +235,9 @@ void service_delta_write(struct service_rules *old, struct service_rules *wanted
 	compare(&after, &before);
 
 	txn_subject(output->txn, (wanted ? wanted : old)->plan->key);
-	write_filtered(old, SERVICE_RULES_ENTRIES, &remove_ops, &before, output, ret);
+	write_filtered(old, RULESET_ENTRIES, &remove_ops, &before, output, ret);
 	empty_unwanted(&before, output->txn);
-	write_filtered(wanted, SERVICE_RULES_ENTRIES | SERVICE_RULES_OWN, &write_ops, &after,
-		       output, ret);
+	write_filtered(wanted, RULESET_ALL, &write_ops, &after, output, ret);
 	delete_unwanted(&before, output->txn, ret);
 	txn_subject(output->txn, NULL);
 	digests_done(&before);

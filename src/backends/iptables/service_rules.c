@@ -552,12 +552,12 @@ static void write_port(struct port_writer *w, struct service_rules *service, uns
 	size_t filter = w->output->written[TABLE_FILTER];
 	size_t nat = w->output->written[TABLE_NAT];
 
-	if (parts & SERVICE_RULES_ENTRIES)
+	if (parts & RULESET_ENTRIES)
 		write_entries(w);
 	service->n_entries[TABLE_FILTER] += (uint32_t)(w->output->written[TABLE_FILTER] - filter);
 	service->n_entries[TABLE_NAT] += (uint32_t)(w->output->written[TABLE_NAT] - nat);
 	nat = w->output->written[TABLE_NAT];
-	if (parts & SERVICE_RULES_OWN)
+	if (parts & RULESET_OWN_RULES)
 		write_own_chains(w);
 	service->n_own_rules += (uint32_t)(w->output->written[TABLE_NAT] - nat);
 }
@@ -567,12 +567,12 @@ void service_rules_write(struct service_rules *service, struct rule_output *outp
 {
 	const struct chain_hash *hash = service->hashes;
 
-	if (parts & SERVICE_RULES_ENTRIES)
+	if (parts & RULESET_ENTRIES)
 		memset(service->n_entries, 0, sizeof(service->n_entries));
-	if (parts & SERVICE_RULES_OWN)
+	if (parts & RULESET_OWN_RULES)
 		service->n_own_rules = 0;
 	txn_subject(output->txn, service->plan->key);
-	if (parts & SERVICE_RULES_OWN)
+	if (parts & RULESET_OWN_CHAINS)
 		service_rules_each_chain(service, declare_chain, output);
 	for (size_t i = 0; i < service->plan->n_ports; i++) {
 		const struct port_plan *plan = &service->plan->ports[i];

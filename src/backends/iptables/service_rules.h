@@ -30,14 +30,9 @@ typedef void service_rules_chain_fn(void *arg, enum chain_kind kind, const struc
 void service_rules_each_chain(const struct service_rules *service, service_rules_chain_fn *fn,
 			      void *arg);
 
-enum service_rules_part {
-	SERVICE_RULES_ENTRIES = 1 << 0, /* in the shared chains */
-	SERVICE_RULES_OWN = 1 << 1,     /* its own chains: declares them all, then their rules */
-};
-
 /*
- * parts: of enum service_rules_part. Both together come port by port. Tells the writer whose rules
- * they are, and counts them in the service, part by part.
+ * parts: of enum ruleset_part, in any set. Entries and own rules together come port by port. Tells
+ * the writer whose rules they are, and counts them in the service, part by part.
  */
 void service_rules_write(struct service_rules *service, struct rule_output *output,
 			 unsigned int parts);

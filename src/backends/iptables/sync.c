@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "backends/iptables/fixed_rules.h"
+#include "backends/iptables/restore_stream.h"
 #include "backends/iptables/restore_writer.h"
 #include "base/arena.h"
 #include "base/clock.h"
@@ -50,6 +51,7 @@ struct sync {
 	size_t n_chains, chains_capacity;
 	struct map held_chains; /* by foreign rules */
 	bool chains_known;
+	struct restore_stream *stream; /* of a full sync */
 	bool addresses_known;
 	struct addr *addresses;
 	size_t n_addresses;
@@ -80,6 +82,7 @@ static void reset(struct sync *sync)
 {
 	sync->step = SYNC_IDLE;
 	sync->job = NULL;
+	sync->stream = restore_stream_free(sync->stream);
 	sync->chain_names = arena_free(sync->chain_names);
 	free(take(sync->chains));
 	map_done(&sync->held_chains);
@@ -267,6 +270,14 @@ static void read_addresses(struct sync *sync)
 
 /* -- RESTORE */
 
+/* All was written. */
+static void count_written(struct sync *sync)
+{
+	ruleset_count(sync->ruleset, &sync->stats);
+	memcpy(sync->stats.rules_written, sync->stats.rules_total,
+	       sizeof(sync->stats.rules_written));
+}
+
 static void restore_done(void *arg, int r, struct err *err)
 {
 	struct sync *sync = arg;
@@ -274,7 +285,29 @@ static void restore_done(void *arg, int r, struct err *err)
 	sync->job = NULL;
 	if (r < 0)
 		r = err_wrap(err, r, "writing the %s rules", family_name(sync->settings->family));
+	else if (sync->stream)
+		count_written(sync);
 	finish(sync, MIN(r, 0), err);
+}
+
+static bool more(void *arg, struct text *input)
+{
+	struct sync *sync = arg;
+
+	return restore_stream_more(sync->stream, input);
+}
+
+/* What changed is small enough to be held as a whole. */
+static void start_delta(struct sync *sync, const struct ruleset_input *input)
+{
+	cleanup_text struct text text = {0};
+	struct restore_writer writer;
+
+	restore_writer_init(&writer);
+	ruleset_write(sync->ruleset, input, &writer.txn, &sync->stats);
+	restore_writer_finish(&writer, &text);
+	restore_writer_done(&writer);
+	sync->job = iptables_tool_restore(sync->tool, NULL, &text, restore_done, sync);
 }
 
 static void start_restore(struct sync *sync)
@@ -291,14 +324,13 @@ static void start_restore(struct sync *sync)
 		.addresses = sync->addresses,
 		.n_addresses = sync->n_addresses,
 	};
-	cleanup_text struct text text = {0};
-	struct restore_writer writer;
 
-	restore_writer_init(&writer);
-	ruleset_write(sync->ruleset, &input, &writer.txn, &sync->stats);
-	restore_writer_finish(&writer, &text);
-	restore_writer_done(&writer);
-	sync->job = iptables_tool_restore(sync->tool, NULL, &text, restore_done, sync);
+	if (!sync->begun.full) {
+		start_delta(sync, &input);
+		return;
+	}
+	sync->stream = restore_stream_new(sync->ruleset, &input);
+	sync->job = iptables_tool_restore_pieces(sync->tool, NULL, more, restore_done, sync);
 }
 
 /* -- the steps */

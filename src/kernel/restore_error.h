@@ -5,15 +5,16 @@
  * What iptables-restore complained about.
  *
  * The tool names a line by its number in the input, which is gone by then: a restore's memory is
- * released as it is written. So the last megabytes that were sent are kept; a partial sync fits as
- * a whole, and of a very large one at least what the tool was reading when it stopped.
+ * released as it is written. So the last part of what was sent is kept: as much as a pipe holds that
+ * the tool has stopped reading from, and some more. A partial sync fits as a whole, and of a very
+ * large one at least what the tool was reading when it stopped.
  */
 
 #include "base/err.h"
 #include "base/text.h"
 #include "kernel/process.h"
 
-#define RESTORE_TAIL_MAX (4UL * 1024 * 1024)
+#define RESTORE_TAIL_MAX (1280UL * 1024) /* a pipe: 1 MiB; and 256 KiB */
 
 struct restore_tail {
 	struct text text;

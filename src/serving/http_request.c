@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "serving/http_request.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <strings.h>
+
+/* Letters of a method or of a header's name. */
+static bool is_token(const char *s)
+{
+	if (!*s)
+		return false;
+	for (; *s; s++)
+		if (!isalnum((unsigned char)*s) && !strchr("!#$%&'*+-.^_`|~", *s))
+			return false;
+	return true;
+}
+
+static bool is_visible(const char *s)
+{
+	for (; *s; s++)
+		if ((unsigned char)*s <= ' ' || *s == 0x7f)
+			return false;
+	return true;
+}
+
+/* The length of the head with its empty line; 0: not complete. */
+static size_t head_length(const char *data, size_t n)
+{
+	const char *at = data;
+	const char *end = data + n;
+
+	while ((at = memchr(at, '\n', (size_t)(end - at)))) {
+		at++;
+		if (at < end && *at == '\n')
+			return (size_t)(at + 1 - data);
+		if (at + 1 < end && at[0] == '\r' && at[1] == '\n')
+			return (size_t)(at + 2 - data);
+	}
+	return 0;
+}
+
+/* Cuts the next line off, without its end; NULL at the empty line. */
+static char *next_line(char **at)
+{
+	char *line = *at;
+	char *end = strchr(line, '\n');
+
+	*at = end + 1;
+	if (end > line && end[-1] == '\r')
+		end--;
+	*end = '\0';
+	return *line ? line : NULL;
+}
+
+static enum http_method method_of(const char *word)
+{
+	if (streq(word, "GET"))
+		return HTTP_GET;
+	return streq(word, "HEAD") ? HTTP_HEAD : HTTP_OTHER;
+}
+
+/* A client of a proxy says "http://host/path"; only the path counts. */
+static const char *path_of(char *target)
+{
+	char *slash;
+
+	if (strncasecmp(target, "http://", 7) != 0)
+		return target[0] == '/' || streq(target, "*") ? target : NULL;
+	slash = strchr(target + 7, '/');
+	return slash ? slash : "/";
+}
+
+/* "GET /path?query HTTP/1.1" */
+static int parse_request_line(char *line, struct http_request *ret)
+{
+	char *target = strchr(line, ' ');
+	char *version = target ? strchr(target + 1, ' ') : NULL;
+	char *query;
+
+	if (!version)
+		return -EBADMSG;
+	*target++ = *version++ = '\0';
+	if (!is_token(line) || !is_visible(target) || !has_prefix(version, "HTTP/1.") ||
+	    !isdigit((unsigned char)version[7]) || version[8])
+		return -EBADMSG;
+	query = strchr(target, '?');
+	ret->query = query ? query + 1 : "";
+	if (query)
+		*query = '\0';
+	ret->method = method_of(line);
+	ret->path = path_of(target);
+	ret->keep_alive = version[7] != '0';
+	return ret->path ? 0 : -EBADMSG;
+}
+
+static void take_connection(const char *value, struct http_request *ret)
+{
+	if (strcasestr(value, "close"))
+		ret->keep_alive = false;
+	else if (strcasestr(value, "keep-alive"))
+		ret->keep_alive = true;
+}
+
+/* has_body: whether one of the headers seen so far announces one. */
+static int parse_header(char *line, bool *has_body, struct http_request *ret)
+{
+	char *value = strchr(line, ':');
+
+	if (!value)
+		return -EBADMSG;
+	*value++ = '\0';
+	if (!is_token(line))
+		return -EBADMSG;
+	for (const char *c = value; *c; c++)
+		if (iscntrl((unsigned char)*c) && *c != '\t')
+			return -EBADMSG;
+	value += strspn(value, " \t");
+	if (strcasecmp(line, "Connection") == 0)
+		take_connection(value, ret);
+	else if (strcasecmp(line, "Transfer-Encoding") == 0 ||
+		 (strcasecmp(line, "Content-Length") == 0 && !streq(value, "0")))
+		*has_body = true;
+	return 0;
+}
+
+int http_request_parse(char *data, size_t n, struct http_request *ret)
+{
+	size_t length = head_length(data, MIN(n, HTTP_HEAD_MAX));
+	bool has_body = false;
+	char *at = data;
+	char *line;
+	int r;
+
+	if (length == 0)
+		return 0;
+	if (memchr(data, '\0', length))
+		return -EBADMSG;
+	line = next_line(&at);
+	r = line ? parse_request_line(line, ret) : -EBADMSG;
+	while (r == 0 && (line = next_line(&at)))
+		r = parse_header(line, &has_body, ret);
+	if (has_body)
+		ret->keep_alive = false;
+	return r < 0 ? r : (int)length;
+}
+
+/* Decodes n bytes; NULL when a '%' has no two digits behind it, or makes a NUL. */
+static char *decode(const char *s, size_t n)
+{
+	char *out = xmalloc(n + 1);
+	size_t to = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		char digits[3] = {0};
+
+		if (s[i] != '%') {
+			out[to++] = s[i] == '+' ? ' ' : s[i];
+			continue;
+		}
+		if (n - i < 3 || !isxdigit((unsigned char)s[i + 1]) ||
+		    !isxdigit((unsigned char)s[i + 2]) || has_prefix(s + i, "%00")) {
+			free(out);
+			return NULL;
+		}
+		memcpy(digits, s + i + 1, 2);
+		out[to++] = (char)strtoul(digits, NULL, 16);
+		i += 2;
+	}
+	out[to] = '\0';
+	return out;
+}
+
+char *http_query_get(const char *query, const char *name)
+{
+	size_t length = strlen(name);
+
+	while (*query) {
+		size_t n = strcspn(query, "&");
+
+		if (n > length && query[length] == '=' && memcmp(query, name, length) == 0)
+			return decode(query + length + 1, n - length - 1);
+		query += n;
+		query += *query == '&';
+	}
+	return NULL;
+}

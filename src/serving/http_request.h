@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The head of an HTTP/1 request, read in place from bytes that anyone may have sent.
+ *
+ * Only what a server of small pages needs: method, target, whether the connection can serve another
+ * request. A body is never read; a request that has one is answered, and the connection ends.
+ */
+
+#include "base/util.h"
+
+#define HTTP_HEAD_MAX 8192 /* request line and headers; more is refused */
+
+enum http_method {
+	HTTP_GET = 0,
+	HTTP_HEAD,
+	HTTP_OTHER,
+	HTTP_METHOD_COUNT,
+};
+
+struct http_request {
+	enum http_method method;
+	const char *path;  /* starts with '/', as it was sent; "*" for OPTIONS */
+	const char *query; /* behind the '?'; "" when there is none */
+	bool keep_alive;   /* the client may send another request */
+};
+
+/*
+ * Reads the head at the start of data, which is changed and must outlive *ret. Returns its length;
+ * 0 when it is not there as a whole yet; -EBADMSG for what is no HTTP/1 request.
+ */
+int http_request_parse(char *data, size_t n, struct http_request *ret);
+
+/*
+ * The value of a parameter of the query, decoded ('+' and %XX), for the caller to free; NULL when
+ * there is none of that name or its encoding is broken.
+ */
+char *http_query_get(const char *query, const char *name);

@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "serving/http_server.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/event.h>
+#include <event2/listener.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <sys/queue.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+/*
+ * A connection waits for a request, then for its answer to be taken, then for the next request.
+ * Both waits have a deadline, which a timer looks at once a second. With each request or answer a
+ * connection goes to the end of the list, so that the first one that waits has waited longest.
+ *
+ * A client that stays away after its answer is like one that sends no request.
+ */
+
+#define TICK_NS      CLOCK_NS_PER_SECOND
+#define BACKLOG      128
+#define DATE_MAX     32
+#define STATUS_OTHER "Status"
+
+const struct http_limits http_limits_default = {
+	.connections = 256,
+	.head_ns = 10 * CLOCK_NS_PER_SECOND,
+	.reply_ns = 30 * CLOCK_NS_PER_SECOND,
+	.stream_bytes = 1024 * 1024,
+};
+
+enum connection_state {
+	CONNECTION_READING = 0, /* a request */
+	CONNECTION_REPLYING,    /* until all is taken */
+	CONNECTION_STREAMING,   /* without a deadline */
+	CONNECTION_STATE_COUNT,
+};
+
+struct http_connection {
+	TAILQ_ENTRY(http_connection) list;
+	struct http_server *server;
+	struct bufferevent *bufev;
+	enum connection_state state;
+	int64_t deadline_ns;
+	bool keep_alive;
+	bool head_only;
+	struct http_stream *stream; /* STREAMING, and somebody still sends */
+};
+
+struct http_exchange {
+	struct http_connection *connection;
+	bool answered;
+};
+
+struct http_stream {
+	struct http_connection *connection; /* NULL: the client is gone */
+	void (*gone)(void *arg);
+	void *arg;
+};
+
+struct http_server {
+	struct http_config config;
+	struct event_base *loop;
+	struct evconnlistener *listener;
+	struct event *timer;
+	TAILQ_HEAD(, http_connection) connections;
+	size_t n_connections;
+};
+
+/* -- connections */
+
+static void end_stream(struct http_connection *connection)
+{
+	struct http_stream *stream = take(connection->stream);
+
+	if (!stream)
+		return;
+	stream->connection = NULL;
+	stream->gone(stream->arg);
+	free(stream);
+}
+
+static void end_connection(struct http_connection *connection)
+{
+	struct http_server *server = connection->server;
+
+	TAILQ_REMOVE(&server->connections, connection, list);
+	server->n_connections--;
+	bufferevent_free(connection->bufev);
+	end_stream(connection);
+	free(connection);
+}
+
+static void enter(struct http_connection *connection, enum connection_state state)
+{
+	struct http_server *server = connection->server;
+	int64_t wait = state == CONNECTION_READING ? server->config.limits.head_ns
+						   : server->config.limits.reply_ns;
+
+	connection->state = state;
+	connection->deadline_ns = clock_now_ns() + wait;
+	TAILQ_REMOVE(&server->connections, connection, list);
+	TAILQ_INSERT_TAIL(&server->connections, connection, list);
+}
+
+static void end_late_ones(struct http_server *server)
+{
+	struct http_connection *connection = TAILQ_FIRST(&server->connections);
+	int64_t now = clock_now_ns();
+
+	while (connection) {
+		struct http_connection *next = TAILQ_NEXT(connection, list);
+
+		if (connection->state != CONNECTION_STREAMING && connection->deadline_ns <= now)
+			end_connection(connection);
+		connection = next;
+	}
+}
+
+/* The timer runs only while there are connections: idle servers wake nobody. */
+static void start_timer(struct http_server *server)
+{
+	struct timeval tick;
+
+	clock_to_timeval(TICK_NS, &tick);
+	if (server->n_connections > 0 && !evtimer_pending(server->timer, NULL) &&
+	    evtimer_add(server->timer, &tick) < 0)
+		abort(); /* out of memory, as in util.c */
+}
+
+static void on_tick(evutil_socket_t fd attr_unused, short what attr_unused, void *arg)
+{
+	end_late_ones(arg);
+	start_timer(arg);
+}
+
+/* -- requests */
+
+static void refuse(struct http_connection *connection, int status, const char *text)
+{
+	struct http_exchange exchange = {.connection = connection};
+
+	connection->keep_alive = connection->head_only = false;
+	http_reply_text(&exchange, status, text);
+}
+
+static void serve(struct http_connection *connection, const struct http_request *request)
+{
+	const struct http_config *config = &connection->server->config;
+	struct http_exchange exchange = {.connection = connection};
+
+	connection->keep_alive = request->keep_alive;
+	connection->head_only = request->method == HTTP_HEAD;
+	config->handler(config->arg, &exchange, request);
+	assert(exchange.answered);
+}
+
+/* One request at most: the next one is looked at when the answer has been taken. */
+static void read_request(struct http_connection *connection)
+{
+	struct evbuffer *input = bufferevent_get_input(connection->bufev);
+	size_t n = MIN(evbuffer_get_length(input), HTTP_HEAD_MAX);
+	struct http_request request;
+	char head[HTTP_HEAD_MAX];
+	int r;
+
+	if (connection->state != CONNECTION_READING || n == 0)
+		return;
+	evbuffer_copyout(input, head, n);
+	r = http_request_parse(head, n, &request);
+	if (r > 0) {
+		evbuffer_drain(input, (size_t)r);
+		serve(connection, &request);
+	} else if (r < 0) {
+		refuse(connection, 400, "This is not an HTTP request.\n");
+	} else if (n == HTTP_HEAD_MAX) {
+		refuse(connection, 431, "The request's headers are too long.\n");
+	}
+}
+
+static void on_read(struct bufferevent *bufev attr_unused, void *arg)
+{
+	read_request(arg);
+}
+
+/* Everything has been taken by the kernel. */
+static void on_written(struct bufferevent *bufev attr_unused, void *arg)
+{
+	struct http_connection *connection = arg;
+
+	if (connection->state != CONNECTION_REPLYING)
+		return;
+	if (!connection->keep_alive) {
+		end_connection(connection);
+		return;
+	}
+	enter(connection, CONNECTION_READING);
+	read_request(connection);
+}
+
+/* The end of the client's side, or an error. An answer under way still goes out after an end. */
+static void on_event(struct bufferevent *bufev attr_unused, short what, void *arg)
+{
+	struct http_connection *connection = arg;
+
+	if (what & BEV_EVENT_EOF && connection->state == CONNECTION_REPLYING)
+		connection->keep_alive = false;
+	else
+		end_connection(connection);
+}
+
+/* -- accepting */
+
+static struct http_connection *longest_waiting(const struct http_server *server)
+{
+	struct http_connection *connection;
+
+	TAILQ_FOREACH(connection, &server->connections, list)
+	if (connection->state == CONNECTION_READING)
+		return connection;
+	return NULL;
+}
+
+static bool make_room(struct http_server *server)
+{
+	struct http_connection *waiting;
+
+	if (server->n_connections < server->config.limits.connections)
+		return true;
+	waiting = longest_waiting(server);
+	if (waiting)
+		end_connection(waiting);
+	return waiting != NULL;
+}
+
+static void on_accept(struct evconnlistener *listener attr_unused, evutil_socket_t fd,
+		      struct sockaddr *address attr_unused, int length attr_unused, void *arg)
+{
+	struct http_server *server = arg;
+	struct http_connection *connection;
+
+	if (!make_room(server)) {
+		evutil_closesocket(fd);
+		return;
+	}
+	connection = xcalloc(1, sizeof(*connection));
+	connection->server = server;
+	connection->bufev = bufferevent_socket_new(server->loop, fd, BEV_OPT_CLOSE_ON_FREE);
+	if (!connection->bufev)
+		abort(); /* out of memory, as in util.c */
+	TAILQ_INSERT_TAIL(&server->connections, connection, list);
+	server->n_connections++;
+	start_timer(server);
+	enter(connection, CONNECTION_READING);
+	bufferevent_setcb(connection->bufev, on_read, on_written, on_event, connection);
+	bufferevent_setwatermark(connection->bufev, EV_READ, 0, HTTP_HEAD_MAX);
+	bufferevent_enable(connection->bufev, EV_READ | EV_WRITE);
+}
+
+/* -- open and close */
+
+static socklen_t make_address(const struct http_config *config, struct sockaddr_storage *ret)
+{
+	struct sockaddr_in *v4 = (struct sockaddr_in *)ret;
+	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)ret;
+
+	*ret = (struct sockaddr_storage){0};
+	if (config->addr.family == FAMILY_IPV4) {
+		v4->sin_family = AF_INET;
+		v4->sin_port = htons(config->port);
+		memcpy(&v4->sin_addr, config->addr.bytes, sizeof(v4->sin_addr));
+		return sizeof(*v4);
+	}
+	v6->sin6_family = AF_INET6;
+	v6->sin6_port = htons(config->port);
+	memcpy(&v6->sin6_addr, config->addr.bytes, sizeof(v6->sin6_addr));
+	return sizeof(*v6);
+}
+
+static int listen_on(const struct http_config *config, int *ret)
+{
+	cleanup_fd int fd = -1;
+	struct sockaddr_storage address;
+	socklen_t length = make_address(config, &address);
+	int only_ipv6 = config->only_ipv6;
+	int one = 1;
+
+	fd = socket(address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0)
+		return -errno;
+	if (address.ss_family == AF_INET6 &&
+	    setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only_ipv6, sizeof(only_ipv6)) < 0)
+		return -errno;
+	if (bind(fd, (struct sockaddr *)&address, length) < 0 || listen(fd, BACKLOG) < 0)
+		return -errno;
+	*ret = fd;
+	fd = -1;
+	return 0;
+}
+
+int http_server_open(struct event_base *loop, const struct http_config *config,
+		     struct http_server **ret, struct err *err)
+{
+	char name[ADDR_PORT_TEXT_MAX];
+	struct http_server *server;
+	int fd = -1;
+	int r = listen_on(config, &fd);
+
+	if (r < 0) {
+		addr_port_print(&config->addr, config->port, name);
+		return err_sys(err, r, "listening on %s", name);
+	}
+	server = xcalloc(1, sizeof(*server));
+	server->config = *config;
+	server->loop = loop;
+	TAILQ_INIT(&server->connections);
+	server->listener = evconnlistener_new(
+		loop, on_accept, server, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, -1, fd);
+	server->timer = evtimer_new(loop, on_tick, server);
+	if (!server->listener || !server->timer)
+		abort(); /* out of memory, as in util.c */
+	*ret = server;
+	return 0;
+}
+
+struct http_server *http_server_close(struct http_server *server)
+{
+	if (!server)
+		return NULL;
+	while (!TAILQ_EMPTY(&server->connections))
+		end_connection(TAILQ_FIRST(&server->connections));
+	event_free(server->timer);
+	evconnlistener_free(server->listener);
+	free(server);
+	return NULL;
+}
+
+uint16_t http_server_port(const struct http_server *server)
+{
+	struct sockaddr_storage address = {0};
+	socklen_t length = sizeof(address);
+
+	if (getsockname(evconnlistener_get_fd(server->listener), (struct sockaddr *)&address,
+			&length) < 0)
+		return 0;
+	return ntohs(address.ss_family == AF_INET ? ((struct sockaddr_in *)&address)->sin_port
+						  : ((struct sockaddr_in6 *)&address)->sin6_port);
+}
+
+size_t http_server_connections(const struct http_server *server)
+{
+	return server->n_connections;
+}
+
+/* -- answers */
+
+static const char *status_text(int status)
+{
+	switch (status) {
+	case 200:
+		return "OK";
+	case 400:
+		return "Bad Request";
+	case 404:
+		return "Not Found";
+	case 405:
+		return "Method Not Allowed";
+	case 431:
+		return "Request Header Fields Too Large";
+	case 501:
+		return "Not Implemented";
+	case 503:
+		return "Service Unavailable";
+	default:
+		return STATUS_OTHER;
+	}
+}
+
+static void print_date(char out[static DATE_MAX])
+{
+	time_t now = time(NULL);
+	struct tm parts;
+
+	gmtime_r(&now, &parts);
+	strftime(out, DATE_MAX, "%a, %d %b %Y %H:%M:%S GMT", &parts);
+}
+
+static void put_head(const struct http_connection *connection, struct evbuffer *out, int status,
+		     const struct http_header *headers, size_t n_headers)
+{
+	char date[DATE_MAX];
+
+	print_date(date);
+	evbuffer_add_printf(out, "HTTP/1.1 %d %s\r\nDate: %s\r\n", status, status_text(status),
+			    date);
+	for (size_t i = 0; i < n_headers; i++)
+		evbuffer_add_printf(out, "%s: %s\r\n", headers[i].name, headers[i].value);
+	evbuffer_add_printf(out, "Connection: %s\r\n",
+			    connection->keep_alive ? "keep-alive" : "close");
+}
+
+static void put_body(struct evbuffer *out, struct text *body)
+{
+	const char *data;
+	size_t n;
+
+	while ((data = text_head(body, &n))) {
+		if (evbuffer_add(out, data, n) < 0)
+			abort(); /* out of memory, as in util.c */
+		text_consume(body, n);
+	}
+}
+
+void http_reply(struct http_exchange *exchange, int status, const struct http_header *headers,
+		size_t n_headers, struct text *body)
+{
+	struct http_connection *connection = exchange->connection;
+	struct evbuffer *out = bufferevent_get_output(connection->bufev);
+
+	assert(!exchange->answered);
+	exchange->answered = true;
+	put_head(connection, out, status, headers, n_headers);
+	evbuffer_add_printf(out, "Content-Length: %zu\r\n\r\n", body ? body->size : 0);
+	if (body && !connection->head_only)
+		put_body(out, body);
+	enter(connection, CONNECTION_REPLYING);
+}
+
+void http_reply_text(struct http_exchange *exchange, int status, const char *line)
+{
+	static const struct http_header headers[] = {
+		{"Content-Type", "text/plain; charset=utf-8"},
+		{"X-Content-Type-Options", "nosniff"},
+	};
+	cleanup_text struct text body = {0};
+
+	text_str(&body, line);
+	http_reply(exchange, status, headers, ARRAY_SIZE(headers), &body);
+}
+
+/* -- streams */
+
+struct http_stream *http_stream(struct http_exchange *exchange, const char *content_type,
+				void (*gone)(void *arg), void *arg)
+{
+	struct http_connection *connection = exchange->connection;
+	struct evbuffer *out = bufferevent_get_output(connection->bufev);
+	const struct http_header headers[] = {
+		{"Content-Type", content_type},
+		{"Cache-Control", "no-store"},
+		{"X-Content-Type-Options", "nosniff"},
+	};
+	struct http_stream *stream = xcalloc(1, sizeof(*stream));
+
+	assert(!exchange->answered);
+	exchange->answered = true;
+	connection->keep_alive = false;
+	put_head(connection, out, 200, headers, ARRAY_SIZE(headers));
+	evbuffer_add_printf(out, "\r\n");
+	enter(connection, CONNECTION_STREAMING);
+	stream->connection = connection;
+	stream->gone = gone;
+	stream->arg = arg;
+	connection->stream = stream;
+	return stream;
+}
+
+void http_stream_send(struct http_stream *stream, const char *data, size_t n)
+{
+	struct http_connection *connection = stream->connection;
+	struct evbuffer *out = bufferevent_get_output(connection->bufev);
+
+	if (evbuffer_get_length(out) + n > connection->server->config.limits.stream_bytes)
+		end_connection(connection); /* frees the stream and tells its owner */
+	else if (evbuffer_add(out, data, n) < 0)
+		abort(); /* out of memory, as in util.c */
+}
+
+void http_stream_close(struct http_stream *stream)
+{
+	struct http_connection *connection = stream->connection;
+
+	connection->stream = NULL;
+	free(stream);
+	enter(connection, CONNECTION_REPLYING);
+	if (evbuffer_get_length(bufferevent_get_output(connection->bufev)) == 0)
+		end_connection(connection);
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "serving/proxy_health.h"
+
+#include <stdio.h>
+#include <time.h>
+
+#define NS_PER_SECOND 1000000000LL
+#define TIME_MAX      48
+
+void proxy_health_updated(struct proxy_health *health, enum family family,
+			  const struct health_time *now)
+{
+	struct family_health *f = &health->families[family];
+
+	f->updated = true;
+	f->queued = false;
+	f->updated_wall_ns = now->wall_ns;
+}
+
+void proxy_health_queued(struct proxy_health *health, enum family family,
+			 const struct health_time *now)
+{
+	struct family_health *f = &health->families[family];
+
+	if (f->queued)
+		return;
+	f->queued = true;
+	f->queued_steady_ns = now->steady_ns;
+}
+
+static bool family_is_good(const struct proxy_health *health, enum family family,
+			   const struct health_time *now)
+{
+	const struct family_health *f = &health->families[family];
+
+	return !f->updated || !f->queued ||
+	       now->steady_ns - f->queued_steady_ns < health->timeout_ns;
+}
+
+bool proxy_health_is_good(const struct proxy_health *health, const struct health_time *now)
+{
+	for (enum family family = 0; family < FAMILY_COUNT; family++)
+		if (!family_is_good(health, family, now))
+			return false;
+	return true;
+}
+
+bool proxy_health_node_eligible(const struct node *node)
+{
+	return node && !node->being_deleted && !node->autoscaler_taint;
+}
+
+/* RFC 3339 in UTC with as many decimals as it needs, as Go prints it. Zero: never. */
+static void print_time(int64_t wall_ns, char out[static TIME_MAX])
+{
+	time_t seconds = (time_t)(wall_ns / NS_PER_SECOND);
+	long long nanos = wall_ns % NS_PER_SECOND;
+	struct tm parts;
+	size_t n;
+
+	if (wall_ns == 0) {
+		strcpy(out, "0001-01-01T00:00:00Z");
+		return;
+	}
+	gmtime_r(&seconds, &parts);
+	n = strftime(out, TIME_MAX, "%Y-%m-%dT%H:%M:%S", &parts);
+	if (nanos != 0) {
+		n += (size_t)snprintf(out + n, TIME_MAX - n, ".%09lld", nanos);
+		while (out[n - 1] == '0')
+			n--;
+	}
+	strcpy(out + n, "Z");
+}
+
+static int64_t newest_update(const struct proxy_health *health)
+{
+	int64_t newest = 0;
+
+	for (enum family family = 0; family < FAMILY_COUNT; family++)
+		if (health->families[family].updated)
+			newest = MAX(newest, health->families[family].updated_wall_ns);
+	return newest;
+}
+
+static const char *word(bool value)
+{
+	return value ? "true" : "false";
+}
+
+static void print_families(const struct proxy_health *health, const struct health_time *now,
+			   struct text *ret)
+{
+	const char *before = ",\"status\":{";
+
+	for (enum family family = 0; family < FAMILY_COUNT; family++) {
+		char time[TIME_MAX];
+
+		if (!health->families[family].updated)
+			continue;
+		print_time(health->families[family].updated_wall_ns, time);
+		text_printf(ret, "%s\"%s\":{\"lastUpdated\":\"%s\",\"healthy\":%s}", before,
+			    family_name(family), time, word(family_is_good(health, family, now)));
+		before = ",";
+	}
+	if (*before == ',' && !before[1])
+		text_str(ret, "}");
+}
+
+/* eligible: NULL when it plays no part and is not shown. */
+static int print_health(const struct proxy_health *health, const bool *eligible,
+			const struct health_time *now, struct text *ret)
+{
+	bool good = proxy_health_is_good(health, now);
+	bool answer = good && (!eligible || *eligible);
+	char last[TIME_MAX];
+	char current[TIME_MAX];
+
+	/* who is well was updated just now, whenever that last needed a sync */
+	print_time(answer ? now->wall_ns : newest_update(health), last);
+	print_time(now->wall_ns, current);
+	text_printf(ret, "{\"lastUpdated\":\"%s\",\"currentTime\":\"%s\"", last, current);
+	if (eligible)
+		text_printf(ret, ",\"nodeEligible\":%s", word(*eligible));
+	text_printf(ret, ",\"healthy\":%s", word(good));
+	print_families(health, now, ret);
+	text_str(ret, "}");
+	return answer ? 200 : 503;
+}
+
+int proxy_health_print_healthz(const struct proxy_health *health, const struct node *node,
+			       const struct health_time *now, struct text *ret)
+{
+	bool eligible = proxy_health_node_eligible(node);
+
+	return print_health(health, &eligible, now, ret);
+}
+
+int proxy_health_print_livez(const struct proxy_health *health, const struct health_time *now,
+			     struct text *ret)
+{
+	return print_health(health, NULL, now, ret);
+}

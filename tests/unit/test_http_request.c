@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "serving/http_request.h"
+
+/* clang-format off */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+/* clang-format on */
+
+#include <errno.h>
+#include <stdlib.h>
+
+static int parse(const char *text, char buffer[static HTTP_HEAD_MAX], struct http_request *ret)
+{
+	size_t n = strlen(text);
+
+	memcpy(buffer, text, n);
+	return http_request_parse(buffer, n, ret);
+}
+
+static void reads_method_path_and_query(void **state attr_unused)
+{
+	static const char text[] = "GET /explain?dest=a%20b&x=1 HTTP/1.1\r\nHost: h\r\n\r\nrest";
+	char buffer[HTTP_HEAD_MAX];
+	struct http_request request;
+
+	assert_int_equal(parse(text, buffer, &request), (int)strlen(text) - 4);
+	assert_int_equal(request.method, HTTP_GET);
+	assert_string_equal(request.path, "/explain");
+	assert_string_equal(request.query, "dest=a%20b&x=1");
+	assert_true(request.keep_alive);
+}
+
+static void waits_for_the_empty_line(void **state attr_unused)
+{
+	char buffer[HTTP_HEAD_MAX];
+	struct http_request request;
+
+	assert_int_equal(parse("", buffer, &request), 0);
+	assert_int_equal(parse("GET / HTTP/1.1\r\n", buffer, &request), 0);
+	assert_int_equal(parse("GET / HTTP/1.1\r\n\r", buffer, &request), 0);
+	assert_true(parse("GET / HTTP/1.1\n\n", buffer, &request) > 0);
+}
+
+static void refuses_what_is_no_request(void **state attr_unused)
+{
+	static const char *const bad[] = {
+		"\r\n\r\n",
+		"GET\r\n\r\n",
+		"GET /\r\n\r\n",
+		"GET / HTTP/2.0\r\n\r\n",
+		"GET / HTTP/1.x\r\n\r\n",
+		"G T / HTTP/1.1\r\n\r\n",
+		"GET relative HTTP/1.1\r\n\r\n",
+		"GET / HTTP/1.1\r\nno colon\r\n\r\n",
+		"GET / HTTP/1.1\r\n: no name\r\n\r\n",
+		"GET / HTTP/1.1\r\nA: b\r\n folded\r\n\r\n",
+		"GET / HTTP/1.1\r\nA: \x01\r\n\r\n",
+		"GET /\x7f HTTP/1.1\r\n\r\n",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		char buffer[HTTP_HEAD_MAX];
+		struct http_request request;
+
+		assert_int_equal(parse(bad[i], buffer, &request), -EBADMSG);
+	}
+}
+
+static void a_byte_of_zero_is_refused(void **state attr_unused)
+{
+	char text[] = "GET / HTTP/1.1\r\nA: b\0c\r\n\r\n";
+	struct http_request request;
+
+	assert_int_equal(http_request_parse(text, sizeof(text) - 1, &request), -EBADMSG);
+}
+
+static void connection_ends_as_asked_or_after_a_body(void **state attr_unused)
+{
+	static const struct {
+		const char *text;
+		bool keep_alive;
+	} cases[] = {
+		{"GET / HTTP/1.1\r\n\r\n", true},
+		{"GET / HTTP/1.1\r\nConnection: Close\r\n\r\n", false},
+		{"GET / HTTP/1.0\r\n\r\n", false},
+		{"GET / HTTP/1.0\r\nconnection: keep-alive\r\n\r\n", true},
+		{"POST / HTTP/1.1\r\nContent-Length: 0\r\n\r\n", true},
+		{"POST / HTTP/1.1\r\nContent-Length: 1\r\n\r\n", false},
+		{"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nConnection: keep-alive\r\n\r\n",
+		 false},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		char buffer[HTTP_HEAD_MAX];
+		struct http_request request;
+
+		assert_true(parse(cases[i].text, buffer, &request) > 0);
+		assert_int_equal(request.keep_alive, cases[i].keep_alive);
+	}
+}
+
+static void a_target_with_a_host_counts_by_its_path(void **state attr_unused)
+{
+	char buffer[HTTP_HEAD_MAX];
+	struct http_request request;
+
+	assert_true(parse("HEAD http://h:1/metrics?a HTTP/1.1\r\n\r\n", buffer, &request) > 0);
+	assert_int_equal(request.method, HTTP_HEAD);
+	assert_string_equal(request.path, "/metrics");
+	assert_string_equal(request.query, "a");
+	assert_true(parse("GET http://h HTTP/1.1\r\n\r\n", buffer, &request) > 0);
+	assert_string_equal(request.path, "/");
+}
+
+static void query_values_are_decoded(void **state attr_unused)
+{
+	static const struct {
+		const char *query, *name, *value;
+	} cases[] = {
+		{"a=1&b=x%2fy+z&c=", "b", "x/y z"},
+		{"a=1&b=2&c=", "c", ""},
+		{"a=1", "b", NULL},
+		{"ab=1", "a", NULL},
+		{"a=%4", "a", NULL},
+		{"a=%zz", "a", NULL},
+		{"a=%00", "a", NULL},
+		{"&&a=%41", "a", "A"},
+		{"", "a", NULL},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		cleanup_free char *value = http_query_get(cases[i].query, cases[i].name);
+
+		if (!cases[i].value)
+			assert_null(value);
+		else
+			assert_string_equal(value, cases[i].value);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(reads_method_path_and_query),
+		cmocka_unit_test(waits_for_the_empty_line),
+		cmocka_unit_test(refuses_what_is_no_request),
+		cmocka_unit_test(a_byte_of_zero_is_refused),
+		cmocka_unit_test(connection_ends_as_asked_or_after_a_body),
+		cmocka_unit_test(a_target_with_a_host_counts_by_its_path),
+		cmocka_unit_test(query_values_are_decoded),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

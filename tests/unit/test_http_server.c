@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A server and its clients on one loop, over the loopback: what clients see, and what they may not do. */
+
+#include "serving/http_server.h"
+
+/* clang-format off */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+/* clang-format on */
+
+#include <errno.h>
+#include <event2/event.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define PATIENCE_NS (20 * CLOCK_NS_PER_SECOND)
+
+struct lab {
+	struct event_base *loop;
+	struct http_server *server;
+	struct http_stream *stream;
+	unsigned int streams_gone;
+	size_t body_bytes;
+};
+
+static void stream_gone(void *arg)
+{
+	struct lab *lab = arg;
+
+	lab->streams_gone++;
+	lab->stream = NULL;
+}
+
+static void handle(void *arg, struct http_exchange *exchange, const struct http_request *request)
+{
+	static const struct http_header header = {"X-Test", "yes"};
+	cleanup_text struct text body = {0};
+	struct lab *lab = arg;
+
+	if (streq(request->path, "/stream")) {
+		lab->stream = http_stream(exchange, "text/event-stream", stream_gone, lab);
+		return;
+	}
+	for (size_t i = 0; i < lab->body_bytes; i++)
+		text_add(&body, "x", 1);
+	text_str(&body, request->path);
+	http_reply(exchange, 200, &header, 1, &body);
+}
+
+static void lab_open(struct lab *lab, const struct http_limits *limits)
+{
+	struct http_config config = {
+		.addr = {.family = FAMILY_IPV4, .bytes = {127, 0, 0, 1}},
+		.limits = *limits,
+		.handler = handle,
+		.arg = lab,
+	};
+	struct err err;
+
+	*lab = (struct lab){.loop = event_base_new()};
+	assert_int_equal(http_server_open(lab->loop, &config, &lab->server, &err), 0);
+	assert_true(http_server_port(lab->server) > 0);
+}
+
+static void lab_close(struct lab *lab)
+{
+	http_server_close(lab->server);
+	event_base_free(lab->loop);
+}
+
+static int client(struct lab *lab)
+{
+	struct sockaddr_in address = {
+		.sin_family = AF_INET,
+		.sin_port = htons(http_server_port(lab->server)),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	assert_true(fd >= 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	return fd;
+}
+
+static void send_text(int fd, const char *text)
+{
+	assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), (ssize_t)strlen(text));
+}
+
+/* Lets the server do what it can, then waits a moment for something to reach the client. */
+static void turn(struct lab *lab, int fd)
+{
+	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+
+	event_base_loop(lab->loop, EVLOOP_NONBLOCK);
+	poll(&poll_fd, 1, 5);
+}
+
+/* Reads until `until` shows up, or (NULL) the end. Returns what came. */
+static char *read_until(struct lab *lab, int fd, const char *until)
+{
+	cleanup_text struct text text = {0};
+	int64_t limit = clock_now_ns() + PATIENCE_NS;
+	char *all = text_dup(&text);
+
+	for (;;) {
+		char buffer[65536];
+		ssize_t n = recv(fd, buffer, sizeof(buffer), MSG_DONTWAIT);
+
+		assert_true(clock_now_ns() < limit);
+		if (n == 0 || (n < 0 && errno == ECONNRESET))
+			return all;
+		if (n < 0) {
+			turn(lab, fd);
+			continue;
+		}
+		text_add(&text, buffer, (size_t)n);
+		free(all);
+		all = text_dup(&text);
+		if (until && strstr(all, until))
+			return all;
+	}
+}
+
+static void answers_and_ends_as_asked(void **state attr_unused)
+{
+	cleanup_free char *answer = NULL;
+	struct lab lab;
+	int fd;
+
+	lab_open(&lab, &http_limits_default);
+	fd = client(&lab);
+	send_text(fd, "GET /abc?x HTTP/1.1\r\nConnection: close\r\n\r\n");
+	answer = read_until(&lab, fd, NULL);
+	assert_true(has_prefix(answer, "HTTP/1.1 200 OK\r\nDate: "));
+	assert_non_null(strstr(answer, "\r\nX-Test: yes\r\n"));
+	assert_non_null(strstr(answer, "\r\nConnection: close\r\n"));
+	assert_non_null(strstr(answer, "\r\nContent-Length: 4\r\n\r\n/abc"));
+	assert_int_equal(http_server_connections(lab.server), 0);
+	close(fd);
+	lab_close(&lab);
+}
+
+static void several_requests_come_one_after_another(void **state attr_unused)
+{
+	cleanup_free char *first = NULL, *rest = NULL;
+	struct lab lab;
+	int fd;
+
+	lab_open(&lab, &http_limits_default);
+	fd = client(&lab);
+	send_text(fd, "GET /one HTTP/1.1\r\n\r\n");
+	first = read_until(&lab, fd, "/one");
+	send_text(
+		fd,
+		"HEAD /two HTTP/1.1\r\n\r\nGET /three HTTP/1.0\r\n\r\nGET /four HTTP/1.1\r\n\r\n");
+	rest = read_until(&lab, fd, NULL);
+	assert_non_null(strstr(first, "Connection: keep-alive"));
+	assert_non_null(strstr(rest, "Content-Length: 4\r\n\r\nHTTP/1.1 200 OK")); /* no body */
+	assert_non_null(strstr(rest, "/three"));
+	assert_null(strstr(rest, "/four"));
+	close(fd);
+	lab_close(&lab);
+}
+
+static void long_answers_arrive_whole(void **state attr_unused)
+{
+	cleanup_free char *answer = NULL;
+	struct lab lab;
+	int fd;
+
+	lab_open(&lab, &http_limits_default);
+	lab.body_bytes = 3 * 1024 * 1024;
+	fd = client(&lab);
+	send_text(fd, "GET /end HTTP/1.0\r\n\r\n");
+	answer = read_until(&lab, fd, NULL);
+	assert_int_equal(strlen(strstr(answer, "\r\n\r\n") + 4), lab.body_bytes + 4);
+	close(fd);
+	lab_close(&lab);
+}
+
+static void nonsense_and_huge_headers_are_refused(void **state attr_unused)
+{
+	char huge[2 * HTTP_HEAD_MAX];
+	struct lab lab;
+
+	memset(huge, 'a', sizeof(huge));
+	memcpy(huge, "GET / HTTP/1.1\r\nA: ", 19);
+	huge[HTTP_HEAD_MAX] = '\0';
+	lab_open(&lab, &http_limits_default);
+	for (int i = 0; i < 2; i++) {
+		cleanup_free char *answer = NULL;
+		int fd = client(&lab);
+
+		send_text(fd, i == 0 ? "nonsense\r\n\r\n" : huge);
+		answer = read_until(&lab, fd, NULL);
+		assert_true(has_prefix(answer, i == 0 ? "HTTP/1.1 400 Bad Request"
+						      : "HTTP/1.1 431 Request Header Fields"));
+		close(fd);
+	}
+	lab_close(&lab);
+}
+
+static void a_request_that_trickles_in_is_cut_off(void **state attr_unused)
+{
+	struct http_limits limits = http_limits_default;
+	struct lab lab;
+	int64_t start = clock_now_ns();
+	int fd;
+
+	limits.head_ns = 300 * CLOCK_NS_PER_MS;
+	lab_open(&lab, &limits);
+	fd = client(&lab);
+	for (;;) { /* something comes all the time, but never the end */
+		char c;
+
+		if (send(fd, "G", 1, MSG_NOSIGNAL) < 0)
+			break;
+		turn(&lab, fd);
+		if (recv(fd, &c, 1, MSG_DONTWAIT) == 0)
+			break;
+		assert_true(clock_now_ns() - start < PATIENCE_NS);
+	}
+	assert_true(clock_now_ns() - start >= limits.head_ns);
+	assert_int_equal(http_server_connections(lab.server), 0);
+	close(fd);
+	lab_close(&lab);
+}
+
+static void a_client_that_does_not_read_is_cut_off(void **state attr_unused)
+{
+	struct http_limits limits = http_limits_default;
+	int64_t limit = clock_now_ns() + PATIENCE_NS;
+	struct lab lab;
+	int fd;
+
+	limits.reply_ns = 300 * CLOCK_NS_PER_MS;
+	lab_open(&lab, &limits);
+	lab.body_bytes = 16 * 1024 * 1024;
+	fd = client(&lab);
+	send_text(fd, "GET / HTTP/1.1\r\n\r\n");
+	while (http_server_connections(lab.server) == 0)
+		turn(&lab, fd);
+	while (http_server_connections(lab.server) > 0) {
+		assert_true(clock_now_ns() < limit);
+		turn(&lab, fd);
+	}
+	close(fd);
+	lab_close(&lab);
+}
+
+static void one_connection_too_many_takes_the_place_of_an_idle_one(void **state attr_unused)
+{
+	struct http_limits limits = http_limits_default;
+	cleanup_free char *answer = NULL, *nothing = NULL;
+	struct lab lab;
+	int fds[3];
+
+	limits.connections = 2;
+	lab_open(&lab, &limits);
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
+		fds[i] = client(&lab);
+		while (http_server_connections(lab.server) < MIN(i + 1, 2))
+			turn(&lab, fds[i]);
+	}
+	send_text(fds[2], "GET /new HTTP/1.1\r\n\r\n");
+	answer = read_until(&lab, fds[2], "/new");
+	nothing = read_until(&lab, fds[0], NULL);
+	assert_string_equal(nothing, "");
+	assert_int_equal(http_server_connections(lab.server), 2);
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+		close(fds[i]);
+	lab_close(&lab);
+}
+
+static void a_stream_goes_on_until_the_client_leaves(void **state attr_unused)
+{
+	int64_t limit = clock_now_ns() + PATIENCE_NS;
+	cleanup_free char *head = NULL, *data = NULL;
+	struct lab lab;
+	int fd;
+
+	lab_open(&lab, &http_limits_default);
+	fd = client(&lab);
+	send_text(fd, "GET /stream HTTP/1.1\r\n\r\n");
+	head = read_until(&lab, fd, "\r\n\r\n");
+	assert_non_null(strstr(head, "Content-Type: text/event-stream\r\n"));
+	http_stream_send(lab.stream, "data: 1\n\n", 9);
+	data = read_until(&lab, fd, "\n\n");
+	assert_string_equal(data, "data: 1\n\n");
+	close(fd);
+	while (lab.streams_gone == 0) {
+		assert_true(clock_now_ns() < limit);
+		turn(&lab, -1);
+	}
+	assert_int_equal(http_server_connections(lab.server), 0);
+	lab_close(&lab);
+}
+
+static void a_stream_that_lags_behind_is_cut_off(void **state attr_unused)
+{
+	struct http_limits limits = http_limits_default;
+	static char block[65536];
+	struct lab lab;
+	int fd;
+
+	limits.stream_bytes = sizeof(block) + 1024;
+	lab_open(&lab, &limits);
+	fd = client(&lab);
+	send_text(fd, "GET /stream HTTP/1.1\r\n\r\n");
+	while (!lab.stream)
+		turn(&lab, fd);
+	http_stream_send(lab.stream, block, sizeof(block));
+	http_stream_send(lab.stream, block, sizeof(block));
+	assert_int_equal(lab.streams_gone, 1);
+	close(fd);
+	lab_close(&lab);
+}
+
+static void an_address_in_use_is_named(void **state attr_unused)
+{
+	struct http_config config = {
+		.addr = {.family = FAMILY_IPV4, .bytes = {127, 0, 0, 1}},
+		.limits = http_limits_default,
+		.handler = handle,
+	};
+	struct http_server *server = NULL;
+	char wanted[64];
+	struct lab lab;
+	struct err err;
+
+	lab_open(&lab, &http_limits_default);
+	config.port = http_server_port(lab.server);
+	assert_int_equal(http_server_open(lab.loop, &config, &server, &err), -EADDRINUSE);
+	snprintf(wanted, sizeof(wanted), "listening on 127.0.0.1:%u", config.port);
+	assert_non_null(strstr(err.text, wanted));
+	lab_close(&lab);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(answers_and_ends_as_asked),
+		cmocka_unit_test(several_requests_come_one_after_another),
+		cmocka_unit_test(long_answers_arrive_whole),
+		cmocka_unit_test(nonsense_and_huge_headers_are_refused),
+		cmocka_unit_test(a_request_that_trickles_in_is_cut_off),
+		cmocka_unit_test(a_client_that_does_not_read_is_cut_off),
+		cmocka_unit_test(one_connection_too_many_takes_the_place_of_an_idle_one),
+		cmocka_unit_test(a_stream_goes_on_until_the_client_leaves),
+		cmocka_unit_test(a_stream_that_lags_behind_is_cut_off),
+		cmocka_unit_test(an_address_in_use_is_named),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

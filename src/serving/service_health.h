@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The health check ports of Services, for one family: load balancers ask there whether this node
+ * has endpoints of a Service with external policy Local.
+ *
+ * A Service has one port, and a server on each address that node ports are served on. A port that
+ * cannot be opened (somebody else has it) is reported once and tried again with each
+ * service_health_retry(). Any path and method is answered: 200 when there are local endpoints and
+ * the proxy keeps up, else 503.
+ */
+
+#include "base/addr.h"
+#include "base/err.h"
+
+struct event_base;
+struct service_health;
+
+struct service_health_config {
+	enum family family;
+	/* where to listen; none: on all of the node's */
+	const struct addr *addresses;
+	size_t n_addresses;
+	bool (*proxy_is_good)(void *arg);
+	/* A port could not be opened; called once until it could, or the Service changed. */
+	void (*failed)(void *arg, const char *ns, const char *name, uint16_t port,
+		       const struct err *err);
+	void *arg;
+};
+
+/* config is copied, with its addresses. */
+struct service_health *service_health_new(struct event_base *loop,
+					  const struct service_health_config *config);
+struct service_health *service_health_free(struct service_health *health); /* accepts NULL */
+
+/* What a Service wants now; port 0: none any more. */
+void service_health_set(struct service_health *health, const char *ns, const char *name,
+			uint16_t port, size_t local_endpoints);
+void service_health_retry(struct service_health *health); /* opens what could not be opened */
+size_t service_health_count(const struct service_health *health); /* Services with an open port */

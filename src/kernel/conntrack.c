@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernel/conntrack.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/netfilter/nf_conntrack_tcp.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <linux/netfilter/nfnetlink_conntrack.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "kernel/nfnetlink.h"
+#include "kernel/sysctl.h"
+
+#define DUMP_ATTEMPTS  5
+#define RECEIVE_BUFFER (4 << 20)
+#define ANSWER_MS      10000 /* the kernel answers at once; this is for one that never does */
+#define SYSCTL_COUNT   "net/netfilter/nf_conntrack_count"
+#define SYSCTL_MAX     "net/netfilter/nf_conntrack_max"
+
+/* Which parts of the tuple count: bits of CTA_FILTER_ORIG_FLAGS, fixed since Linux 5.8. */
+#define FILTER_DST      (1u << 1)
+#define FILTER_PROTOCOL (1u << 3)
+#define FILTER_DST_PORT (1u << 5)
+
+/* -- reading messages */
+
+struct attributes {
+	const struct nlattr **v;
+	uint16_t max;
+};
+
+static int take_attribute(const struct nlattr *attr, void *arg)
+{
+	struct attributes *attributes = arg;
+	uint16_t type = mnl_attr_get_type(attr);
+
+	if (type <= attributes->max)
+		attributes->v[type] = attr;
+	return MNL_CB_OK;
+}
+
+static int parse_nested(const struct nlattr *nest, const struct nlattr **v, uint16_t max)
+{
+	struct attributes attributes = {v, max};
+
+	return mnl_attr_parse_nested(nest, take_attribute, &attributes) < 0 ? -EBADMSG : 0;
+}
+
+static bool take_address(const struct nlattr *attr, enum family family, struct addr *ret)
+{
+	if (!attr || mnl_attr_get_payload_len(attr) != addr_bytes(family))
+		return false;
+	*ret = (struct addr){.family = (uint8_t)family};
+	memcpy(ret->bytes, mnl_attr_get_payload(attr), addr_bytes(family));
+	return true;
+}
+
+static uint16_t take_u16(const struct nlattr *attr)
+{
+	return attr && mnl_attr_validate(attr, MNL_TYPE_U16) >= 0 ? ntohs(mnl_attr_get_u16(attr))
+								  : 0;
+}
+
+static uint32_t take_u32(const struct nlattr *attr)
+{
+	return attr && mnl_attr_validate(attr, MNL_TYPE_U32) >= 0 ? ntohl(mnl_attr_get_u32(attr))
+								  : 0;
+}
+
+static int decode_addresses(const struct nlattr *nest, struct conntrack_tuple *ret)
+{
+	const struct nlattr *v[CTA_IP_MAX + 1] = {0};
+
+	if (!nest || parse_nested(nest, v, CTA_IP_MAX) < 0)
+		return -EBADMSG;
+	if (take_address(v[CTA_IP_V4_SRC], FAMILY_IPV4, &ret->src) &&
+	    take_address(v[CTA_IP_V4_DST], FAMILY_IPV4, &ret->dst))
+		return 0;
+	if (take_address(v[CTA_IP_V6_SRC], FAMILY_IPV6, &ret->src) &&
+	    take_address(v[CTA_IP_V6_DST], FAMILY_IPV6, &ret->dst))
+		return 0;
+	return -EBADMSG;
+}
+
+static int decode_tuple(const struct nlattr *nest, uint8_t *ret_protocol,
+			struct conntrack_tuple *ret)
+{
+	const struct nlattr *v[CTA_TUPLE_MAX + 1] = {0};
+	const struct nlattr *proto[CTA_PROTO_MAX + 1] = {0};
+
+	if (!nest || parse_nested(nest, v, CTA_TUPLE_MAX) < 0 || !v[CTA_TUPLE_PROTO] ||
+	    decode_addresses(v[CTA_TUPLE_IP], ret) < 0 ||
+	    parse_nested(v[CTA_TUPLE_PROTO], proto, CTA_PROTO_MAX) < 0 || !proto[CTA_PROTO_NUM] ||
+	    mnl_attr_validate(proto[CTA_PROTO_NUM], MNL_TYPE_U8) < 0)
+		return -EBADMSG;
+	*ret_protocol = mnl_attr_get_u8(proto[CTA_PROTO_NUM]);
+	ret->src_port = take_u16(proto[CTA_PROTO_SRC_PORT]);
+	ret->dst_port = take_u16(proto[CTA_PROTO_DST_PORT]);
+	return 0;
+}
+
+int conntrack_decode(const struct nlmsghdr *message, struct conntrack_flow *ret)
+{
+	const struct nlattr *v[CTA_MAX + 1] = {0};
+	struct attributes attributes = {v, CTA_MAX};
+
+	*ret = (struct conntrack_flow){0};
+	if (message->nlmsg_type != (NFNL_SUBSYS_CTNETLINK << 8 | IPCTNL_MSG_CT_NEW) ||
+	    message->nlmsg_len < MNL_NLMSG_HDRLEN + sizeof(struct nfgenmsg) ||
+	    mnl_attr_parse(message, sizeof(struct nfgenmsg), take_attribute, &attributes) < 0)
+		return -EBADMSG;
+	if (decode_tuple(v[CTA_TUPLE_ORIG], &ret->protocol, &ret->original) < 0 ||
+	    decode_tuple(v[CTA_TUPLE_REPLY], &ret->protocol, &ret->reply) < 0)
+		return -EBADMSG;
+	ret->status = take_u32(v[CTA_STATUS]);
+	ret->id = take_u32(v[CTA_ID]);
+	ret->zone = take_u16(v[CTA_ZONE]);
+	return 0;
+}
+
+/* -- asking */
+
+struct question {
+	struct mnl_socket *socket;
+	struct nlmsghdr *message;
+	_Alignas(struct nlmsghdr) char buffer[1024];
+};
+
+static int question_open(struct question *question, uint8_t command, enum family family,
+			 uint16_t flags, struct err *err)
+{
+	int r = nfnetlink_open(RECEIVE_BUFFER, &question->socket, err);
+
+	if (r < 0)
+		return r;
+	question->message = nfnetlink_begin(question->buffer, NFNL_SUBSYS_CTNETLINK, command,
+					    family == FAMILY_IPV4 ? AF_INET : AF_INET6, flags, 1);
+	return 0;
+}
+
+static int wait_for_answer(const struct question *question)
+{
+	struct pollfd poll_fd = {.fd = mnl_socket_get_fd(question->socket), .events = POLLIN};
+	int r = poll(&poll_fd, 1, ANSWER_MS);
+
+	return r > 0 ? 0 : r < 0 && errno != EINTR ? -errno : r == 0 ? -ETIMEDOUT : 0;
+}
+
+/* Sends, and hands answers to fn until the last one. 0, the kernel's error, or -EINTR (disturbed). */
+static int question_ask(const struct question *question, mnl_cb_t fn, void *arg)
+{
+	_Alignas(struct nlmsghdr) char answer[65536];
+	int r = MNL_CB_OK;
+
+	if (mnl_socket_sendto(question->socket, question->message, question->message->nlmsg_len) <
+	    0)
+		return -errno;
+	while (r > MNL_CB_STOP) {
+		ssize_t n = nfnetlink_read(question->socket, answer, sizeof(answer));
+
+		if (n < 0)
+			return (int)n;
+		if (n == 0) {
+			int waited = wait_for_answer(question);
+
+			if (waited < 0)
+				return waited;
+			continue;
+		}
+		r = mnl_cb_run(answer, (size_t)n, 1, mnl_socket_get_portid(question->socket), fn,
+			       arg);
+		if (r < 0)
+			return -errno;
+	}
+	return 0;
+}
+
+/* -- dump */
+
+struct dump {
+	conntrack_flow_fn *fn;
+	void *arg;
+};
+
+static int take_flow(const struct nlmsghdr *message, void *arg)
+{
+	const struct dump *dump = arg;
+	struct conntrack_flow flow;
+
+	if (conntrack_decode(message, &flow) == 0)
+		dump->fn(dump->arg, &flow);
+	return MNL_CB_OK;
+}
+
+static void put_filter_tuple(struct nlmsghdr *message, const struct conntrack_filter *filter)
+{
+	struct nlattr *tuple = mnl_attr_nest_start(message, CTA_TUPLE_ORIG);
+	struct nlattr *nest;
+
+	if (filter->dst) {
+		nest = mnl_attr_nest_start(message, CTA_TUPLE_IP);
+		mnl_attr_put(message, filter->family == FAMILY_IPV4 ? CTA_IP_V4_DST : CTA_IP_V6_DST,
+			     addr_bytes(filter->family), filter->dst->bytes);
+		mnl_attr_nest_end(message, nest);
+	}
+	if (filter->protocol) {
+		nest = mnl_attr_nest_start(message, CTA_TUPLE_PROTO);
+		mnl_attr_put_u8(message, CTA_PROTO_NUM, filter->protocol);
+		if (filter->dst_port)
+			mnl_attr_put_u16(message, CTA_PROTO_DST_PORT, htons(filter->dst_port));
+		mnl_attr_nest_end(message, nest);
+	}
+	mnl_attr_nest_end(message, tuple);
+}
+
+static void put_filter(struct nlmsghdr *message, const struct conntrack_filter *filter)
+{
+	struct nlattr *nest;
+	uint32_t flags = 0;
+
+	if (filter->dst)
+		flags |= FILTER_DST;
+	if (filter->protocol)
+		flags |= FILTER_PROTOCOL | (filter->dst_port ? FILTER_DST_PORT : 0);
+	if (!flags)
+		return;
+	put_filter_tuple(message, filter);
+	nest = mnl_attr_nest_start(message, CTA_FILTER);
+	mnl_attr_put_u32(message, CTA_FILTER_ORIG_FLAGS, flags);
+	mnl_attr_put_u32(message, CTA_FILTER_REPLY_FLAGS, 0);
+	mnl_attr_nest_end(message, nest);
+}
+
+static int dump_once(const struct conntrack_filter *filter, const struct dump *dump,
+		     struct err *err)
+{
+	struct question question;
+	int r = question_open(&question, IPCTNL_MSG_CT_GET, filter->family, NLM_F_DUMP, err);
+
+	if (r < 0)
+		return r;
+	put_filter(question.message, filter);
+	r = question_ask(&question, take_flow, (void *)dump);
+	mnl_socket_close(question.socket);
+	if (r < 0 && r != -EINTR)
+		err_sys(err, r, "reading the connection tracking table of %s",
+			family_name(filter->family));
+	return r;
+}
+
+int conntrack_dump(const struct conntrack_filter *filter, conntrack_flow_fn *fn, void *arg,
+		   struct err *err)
+{
+	const struct dump dump = {fn, arg};
+	int r = -EINTR;
+
+	for (int i = 0; i < DUMP_ATTEMPTS && r == -EINTR; i++)
+		r = dump_once(filter, &dump, err);
+	return r == -EINTR ? 1 : r;
+}
+
+/* -- delete */
+
+static void put_tuple(struct nlmsghdr *message, uint16_t type, uint8_t protocol,
+		      const struct conntrack_tuple *tuple)
+{
+	bool v4 = tuple->src.family == FAMILY_IPV4;
+	size_t n = addr_bytes((enum family)tuple->src.family);
+	struct nlattr *outer = mnl_attr_nest_start(message, type);
+	struct nlattr *nest = mnl_attr_nest_start(message, CTA_TUPLE_IP);
+
+	mnl_attr_put(message, v4 ? CTA_IP_V4_SRC : CTA_IP_V6_SRC, n, tuple->src.bytes);
+	mnl_attr_put(message, v4 ? CTA_IP_V4_DST : CTA_IP_V6_DST, n, tuple->dst.bytes);
+	mnl_attr_nest_end(message, nest);
+	nest = mnl_attr_nest_start(message, CTA_TUPLE_PROTO);
+	mnl_attr_put_u8(message, CTA_PROTO_NUM, protocol);
+	mnl_attr_put_u16(message, CTA_PROTO_SRC_PORT, htons(tuple->src_port));
+	mnl_attr_put_u16(message, CTA_PROTO_DST_PORT, htons(tuple->dst_port));
+	mnl_attr_nest_end(message, nest);
+	mnl_attr_nest_end(message, outer);
+}
+
+int conntrack_delete(const struct conntrack_flow *flow, struct err *err)
+{
+	enum family family = (enum family)flow->original.src.family;
+	struct question question;
+	int r = question_open(&question, IPCTNL_MSG_CT_DELETE, family, NLM_F_ACK, err);
+
+	if (r < 0)
+		return r;
+	put_tuple(question.message, CTA_TUPLE_ORIG, flow->protocol, &flow->original);
+	mnl_attr_put_u32(question.message, CTA_ID, htonl(flow->id));
+	if (flow->zone)
+		mnl_attr_put_u16(question.message, CTA_ZONE, htons(flow->zone));
+	r = question_ask(&question, NULL, NULL);
+	mnl_socket_close(question.socket);
+	if (r == 0)
+		return 1;
+	return r == -ENOENT ? 0
+			    : err_sys(err, r, "deleting a flow of %s from connection tracking",
+				      family_name(family));
+}
+
+/* -- statistics */
+
+static int add_cpu_stats(const struct nlmsghdr *message, void *arg)
+{
+	const struct nlattr *v[CTA_STATS_MAX + 1] = {0};
+	struct attributes attributes = {v, CTA_STATS_MAX};
+	struct conntrack_stats *stats = arg;
+
+	if (mnl_attr_parse(message, sizeof(struct nfgenmsg), take_attribute, &attributes) < 0)
+		return MNL_CB_OK;
+	stats->insert_failed += take_u32(v[CTA_STATS_INSERT_FAILED]);
+	stats->drop += take_u32(v[CTA_STATS_DROP]);
+	stats->early_drop += take_u32(v[CTA_STATS_EARLY_DROP]);
+	return MNL_CB_OK;
+}
+
+static int read_sysctl(const char *name, uint64_t *ret, struct err *err)
+{
+	int64_t value;
+	int r = sysctl_read(name, &value, err);
+
+	if (r >= 0)
+		*ret = (uint64_t)value;
+	return r;
+}
+
+int conntrack_stats(struct conntrack_stats *ret, struct err *err)
+{
+	struct conntrack_stats stats = {0};
+	struct question question;
+	int r = read_sysctl(SYSCTL_COUNT, &stats.entries, err);
+
+	if (r >= 0)
+		r = read_sysctl(SYSCTL_MAX, &stats.max, err);
+	if (r < 0)
+		return r;
+	r = question_open(&question, IPCTNL_MSG_CT_GET_STATS_CPU, FAMILY_IPV4, NLM_F_DUMP, err);
+	if (r < 0)
+		return r;
+	r = question_ask(&question, add_cpu_stats, &stats);
+	mnl_socket_close(question.socket);
+	if (r < 0)
+		return err_sys(err, r, "reading the statistics of connection tracking");
+	*ret = stats;
+	return 0;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The kernel's connection tracking table, over ctnetlink: reading flows that fit a filter, deleting
+ * single ones, and what the table says of itself.
+ *
+ * The filter is the kernel's own (since Linux 5.8): flows that do not fit are never copied. Reading
+ * is not atomic: flows may come and go meanwhile, and one may be reported twice.
+ */
+
+#include "base/addr.h"
+#include "base/err.h"
+
+struct nlmsghdr;
+
+struct conntrack_tuple {
+	struct addr src, dst;
+	uint16_t src_port, dst_port; /* 0 for protocols without */
+};
+
+struct conntrack_flow {
+	uint8_t protocol; /* IPPROTO_* */
+	struct conntrack_tuple original;
+	struct conntrack_tuple reply;
+	uint32_t status; /* IPS_* bits */
+	uint32_t id;
+	uint16_t zone;
+};
+
+struct conntrack_filter {
+	enum family family;
+	uint8_t protocol;       /* 0: any */
+	const struct addr *dst; /* of the original direction; NULL: any */
+	uint16_t dst_port;      /* likewise; 0: any. Only with a protocol */
+};
+
+typedef void conntrack_flow_fn(void *arg, const struct conntrack_flow *flow);
+
+/* 0, or 1 when the table was rearranged so often meanwhile that some flows may have been missed. */
+int conntrack_dump(const struct conntrack_filter *filter, conntrack_flow_fn *fn, void *arg,
+		   struct err *err);
+/* Deletes that very flow: 1, or 0 when it is gone already (or another has its place). */
+int conntrack_delete(const struct conntrack_flow *flow, struct err *err);
+
+struct conntrack_stats {
+	uint64_t entries;
+	uint64_t max;
+	/* since the kernel started, over all CPUs */
+	uint64_t insert_failed; /* races lost between two packets of one flow */
+	uint64_t drop;          /* packets dropped because there was no room */
+	uint64_t early_drop;    /* flows removed to make room */
+};
+
+int conntrack_stats(struct conntrack_stats *ret, struct err *err);
+
+/* A message of the kernel; -EBADMSG when it is no flow. Lengths are not trusted. */
+int conntrack_decode(const struct nlmsghdr *message, struct conntrack_flow *ret);

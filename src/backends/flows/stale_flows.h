@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Flows that connection tracking still sends where no rule would send them any more.
+ *
+ * Rules decide on the first packet of a flow only. A TCP connection to a pod that is gone ends by
+ * itself; a UDP flow has no end as long as its client sends (DNS resolvers that keep one socket do),
+ * so it is sent into the void for ever. After each good sync the flows of the services concerned
+ * are judged:
+ *
+ *   - UDP to an address and port of a service: stale unless it goes to an endpoint that serves
+ *     (terminating or not; policies and hints do not count, as for TCP). Never translated counts as
+ *     stale too: the first packet came before there were endpoints.
+ *   - UDP to a service without any endpoint that serves, or to an address and port that no service
+ *     has any more: stale if it was translated. kube-proxy leaves these.
+ *   - TCP, only if asked for: to an endpoint that has left the service altogether.
+ *
+ * Only services with such ports are remembered, and only their addresses and endpoints.
+ */
+
+#include "base/err.h"
+#include "model/model.h"
+
+struct conntrack_flow;
+struct stale_flows;
+
+struct stale_flows *stale_flows_new(enum family family, bool cut_tcp);
+struct stale_flows *stale_flows_free(struct stale_flows *flows); /* accepts NULL, returns NULL */
+
+/*
+ * Looks at services (keys) that a good sync was about. Returns how many flows were deleted. What
+ * cannot be read or deleted is an error, which leaves no trace: the next change of a service looks
+ * at its flows again.
+ */
+int stale_flows_clean(struct stale_flows *flows, const struct model *model,
+		      const char *const *services, size_t n_services, struct err *err);
+
+/* -- the parts, for tests: what changed is noted, then flows are judged by it. */
+
+/* Replaces what was judged by before. False: no flow can be stale. */
+bool stale_flows_prepare(struct stale_flows *flows, const struct model *model,
+			 const char *const *services, size_t n_services);
+bool stale_flows_judge(const struct stale_flows *flows, const struct conntrack_flow *flow);

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Which flows are stale, by what a model says before and after a change. */
+
+#include <linux/netfilter/nf_conntrack_common.h>
+#include <netinet/in.h>
+
+#include "backends/flows/stale_flows.h"
+#include "build.h"
+#include "kernel/conntrack.h"
+
+#define KEY       "kube-system/dns"
+#define CLUSTER   "10.96.0.10"
+#define VIP       "1.2.3.4"
+#define EXTERNAL  "5.6.7.8"
+#define NODE      "192.168.0.2"
+#define POD       "10.244.0.5"
+#define OTHER_POD "10.244.1.6"
+#define NODE_PORT 30053
+
+struct lab {
+	struct model *model;
+	struct stale_flows *flows;
+};
+
+static struct lab lab_new(bool cut_tcp)
+{
+	return (struct lab){model_new("node-a", 0), stale_flows_new(FAMILY_IPV4, cut_tcp)};
+}
+
+static void lab_done(struct lab *lab)
+{
+	stale_flows_free(lab->flows);
+	model_free(lab->model);
+}
+
+static void set_service(struct lab *lab, enum protocol protocol)
+{
+	struct service *service = build_service(KEY, CLUSTER);
+
+	build_port(service, "dns", protocol, 53, NODE_PORT);
+	build_vip(service, VIP);
+	build_external_ip(service, EXTERNAL);
+	model_set_service(lab->model, service);
+}
+
+/* One endpoint, or with addr NULL none. */
+static void set_endpoint(struct lab *lab, enum protocol protocol, const char *addr, int flags)
+{
+	struct slice *slice = build_slice(KEY "-1", "dns", FAMILY_IPV4);
+
+	build_slice_port(slice, "dns", protocol, 5353);
+	if (addr)
+		build_endpoint(slice, addr, "node-b", flags);
+	model_set_slice(lab->model, slice);
+}
+
+/* A sync that was about the service; whether any flow can be stale. */
+static bool sync(struct lab *lab)
+{
+	static const char *const keys[] = {KEY};
+	struct model_changes changes;
+
+	model_take_changes(lab->model, FAMILY_IPV4, &changes);
+	model_changes_done(&changes);
+	return stale_flows_prepare(lab->flows, lab->model, keys, 1);
+}
+
+/* A flow to dst:port that goes to `to` ("": it was never translated). */
+static bool is_stale(const struct lab *lab, uint8_t protocol, const char *dst, uint16_t port,
+		     const char *to)
+{
+	struct conntrack_flow flow = {.protocol = protocol};
+
+	flow.original.dst = build_addr(dst);
+	flow.original.dst_port = port;
+	flow.reply.src = *to ? build_addr(to) : flow.original.dst;
+	flow.reply.src_port = *to ? 5353 : port;
+	flow.status = *to ? IPS_DST_NAT : 0;
+	return stale_flows_judge(lab->flows, &flow);
+}
+
+#define UDP_STALE(dst, port, to) assert_true(is_stale(&lab, IPPROTO_UDP, dst, port, to))
+#define UDP_STAYS(dst, port, to) assert_false(is_stale(&lab, IPPROTO_UDP, dst, port, to))
+
+static void udp_to_an_endpoint_that_is_gone_is_stale(void **state attr_unused)
+{
+	struct lab lab = lab_new(false);
+
+	set_service(&lab, PROTOCOL_UDP);
+	set_endpoint(&lab, PROTOCOL_UDP, POD, BUILD_READY);
+	assert_true(sync(&lab));
+	UDP_STAYS(CLUSTER, 53, POD);
+	set_endpoint(&lab, PROTOCOL_UDP, OTHER_POD, BUILD_READY);
+	assert_true(sync(&lab));
+	UDP_STALE(CLUSTER, 53, POD);
+	UDP_STALE(VIP, 53, POD);
+	UDP_STALE(EXTERNAL, 53, POD);
+	UDP_STALE(NODE, NODE_PORT, POD);
+	UDP_STAYS(CLUSTER, 53, OTHER_POD);
+	UDP_STAYS(NODE, NODE_PORT, OTHER_POD);
+	UDP_STAYS(CLUSTER, 54, POD);
+	UDP_STAYS("10.96.0.11", 53, POD);
+	UDP_STAYS(NODE, 53, POD);
+	lab_done(&lab);
+}
+
+static void udp_that_came_before_any_endpoint_is_stale(void **state attr_unused)
+{
+	struct lab lab = lab_new(false);
+
+	set_service(&lab, PROTOCOL_UDP);
+	set_endpoint(&lab, PROTOCOL_UDP, POD, BUILD_READY);
+	sync(&lab);
+	UDP_STALE(CLUSTER, 53, "");
+	UDP_STALE(NODE, NODE_PORT, "");
+	lab_done(&lab);
+}
+
+static void endpoints_that_serve_keep_their_flows(void **state attr_unused)
+{
+	struct lab lab = lab_new(false);
+
+	set_service(&lab, PROTOCOL_UDP);
+	set_endpoint(&lab, PROTOCOL_UDP, POD, BUILD_SERVING_TERMINATING);
+	sync(&lab);
+	UDP_STAYS(CLUSTER, 53, POD);
+	lab_done(&lab);
+}
+
+static void udp_without_any_endpoint_left_is_stale(void **state attr_unused)
+{
+	struct lab lab = lab_new(false);
+
+	set_service(&lab, PROTOCOL_UDP);
+	set_endpoint(&lab, PROTOCOL_UDP, POD, BUILD_READY);
+	sync(&lab);
+	set_endpoint(&lab, PROTOCOL_UDP, POD, BUILD_TERMINATING);
+	assert_true(sync(&lab));
+	UDP_STALE(CLUSTER, 53, POD);
+	UDP_STALE(NODE, NODE_PORT, POD);
+	UDP_STAYS(CLUSTER, 53, ""); /* refused by a rule, not sent into the void */
+	lab_done(&lab);
+}
+
+static void udp_to_a_service_that_went_away_is_stale(void **state attr_unused)
+{
+	struct lab lab = lab_new(false);
+
+	set_service(&lab, PROTOCOL_UDP);
+	set_endpoint(&lab, PROTOCOL_UDP, POD, BUILD_READY);
+	sync(&lab);
+	model_remove_service(lab.model, KEY);
+	assert_true(sync(&lab));
+	UDP_STALE(CLUSTER, 53, POD);
+	UDP_STALE(VIP, 53, POD);
+	UDP_STALE(NODE, NODE_PORT, POD);
+	UDP_STAYS(CLUSTER, 53, "");
+	assert_false(sync(&lab)); /* nothing is remembered */
+	lab_done(&lab);
+}
+
+static void udp_to_an_address_that_moved_is_judged_by_the_new_owner(void **state attr_unused)
+{
+	static const char *const keys[] = {KEY, "kube-system/new"};
+	struct service *service = build_service(keys[1], CLUSTER);
+	struct slice *slice = build_slice("kube-system/new-1", "new", FAMILY_IPV4);
+	struct lab lab = lab_new(false);
+	struct model_changes changes;
+
+	set_service(&lab, PROTOCOL_UDP);
+	set_endpoint(&lab, PROTOCOL_UDP, POD, BUILD_READY);
+	sync(&lab);
+	model_remove_service(lab.model, KEY);
+	build_port(service, "dns", PROTOCOL_UDP, 53, 0);
+	model_set_service(lab.model, service);
+	build_slice_port(slice, "dns", PROTOCOL_UDP, 5353);
+	build_endpoint(slice, OTHER_POD, "node-b", BUILD_READY);
+	model_set_slice(lab.model, slice);
+	model_take_changes(lab.model, FAMILY_IPV4, &changes);
+	model_changes_done(&changes);
+	assert_true(stale_flows_prepare(lab.flows, lab.model, keys, 2));
+	UDP_STALE(CLUSTER, 53, POD);
+	UDP_STAYS(CLUSTER, 53, OTHER_POD);
+	UDP_STALE(NODE, NODE_PORT, POD);
+	lab_done(&lab);
+}
+
+static void tcp_and_sctp_are_left_alone(void **state attr_unused)
+{
+	static const enum protocol protocols[] = {PROTOCOL_TCP, PROTOCOL_SCTP};
+
+	for (size_t i = 0; i < ARRAY_SIZE(protocols); i++) {
+		struct lab lab = lab_new(false);
+
+		set_service(&lab, protocols[i]);
+		set_endpoint(&lab, protocols[i], POD, BUILD_READY);
+		assert_false(sync(&lab));
+		set_endpoint(&lab, protocols[i], NULL, 0);
+		assert_false(sync(&lab));
+		assert_false(is_stale(&lab, IPPROTO_TCP, CLUSTER, 53, POD));
+		lab_done(&lab);
+	}
+}
+
+static void tcp_to_an_endpoint_that_left_is_cut_when_asked_for(void **state attr_unused)
+{
+	struct lab lab = lab_new(true);
+
+	set_service(&lab, PROTOCOL_TCP);
+	set_endpoint(&lab, PROTOCOL_TCP, POD, BUILD_READY);
+	assert_false(sync(&lab));
+	set_endpoint(&lab, PROTOCOL_TCP, POD, BUILD_TERMINATING);
+	assert_false(sync(&lab)); /* it may still finish */
+	set_endpoint(&lab, PROTOCOL_TCP, OTHER_POD, BUILD_READY);
+	assert_true(sync(&lab));
+	assert_true(is_stale(&lab, IPPROTO_TCP, CLUSTER, 53, POD));
+	assert_true(is_stale(&lab, IPPROTO_TCP, NODE, NODE_PORT, POD));
+	assert_false(is_stale(&lab, IPPROTO_TCP, CLUSTER, 53, OTHER_POD));
+	assert_false(is_stale(&lab, IPPROTO_TCP, CLUSTER, 53, ""));
+	assert_false(is_stale(&lab, IPPROTO_UDP, CLUSTER, 53, POD));
+	assert_false(sync(&lab)); /* once */
+	lab_done(&lab);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(udp_to_an_endpoint_that_is_gone_is_stale),
+		cmocka_unit_test(udp_that_came_before_any_endpoint_is_stale),
+		cmocka_unit_test(endpoints_that_serve_keep_their_flows),
+		cmocka_unit_test(udp_without_any_endpoint_left_is_stale),
+		cmocka_unit_test(udp_to_a_service_that_went_away_is_stale),
+		cmocka_unit_test(udp_to_an_address_that_moved_is_judged_by_the_new_owner),
+		cmocka_unit_test(tcp_and_sctp_are_left_alone),
+		cmocka_unit_test(tcp_to_an_endpoint_that_left_is_cut_when_asked_for),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -13,11 +13,26 @@
 struct event_base;
 struct backend;
 
+/* Tables of iptables, for counting. */
+enum backend_table {
+	BACKEND_FILTER = 0,
+	BACKEND_NAT,
+	BACKEND_TABLE_COUNT,
+};
+
+/* What a sync was about and what became of it. A count that a backend does not know stays zero. */
 struct backend_result {
-	int error;       /* 0, or the negative errno of err */
-	bool full;       /* a full sync, not a partial one */
-	size_t services; /* services that had changed */
-	size_t rules;    /* rules written */
+	int error;         /* 0, or the negative errno of err */
+	bool write_failed; /* it was the rules that could not be written, not what comes before */
+	bool full;         /* a full sync, not a partial one */
+	size_t services;   /* services that had changed */
+	size_t rules;      /* rules written */
+	size_t rules_total[BACKEND_TABLE_COUNT]; /* owned: written now or left standing */
+	size_t rules_last[BACKEND_TABLE_COUNT];  /* written now */
+	size_t no_local_internal; /* service ports with a Local policy and only remote endpoints */
+	size_t no_local_external;
+	/* what was taken from the model for it; borrowed until synced() returns. NULL: not known */
+	const struct model_changes *changes;
 	int64_t duration_ns;
 	struct err err;
 };

@@ -27,6 +27,7 @@ struct proxier {
 	struct proxier_clock clock;
 	struct backend *backend;
 	struct backend_events events;
+	const struct proxier_observer *observer; /* NULL: nobody */
 	struct runner runner;
 	struct event *timer;
 	bool started;
@@ -154,6 +155,9 @@ static void on_synced(void *arg, const struct backend_result *result)
 		if (first)
 			proxier->ops->watch(proxier->backend);
 	}
+	if (proxier->observer)
+		proxier->observer->synced(proxier->observer->arg, proxier->settings->family,
+					  result);
 	arm_timer(proxier);
 }
 
@@ -164,6 +168,8 @@ static void on_flushed(void *arg)
 	log_warning("Rules were removed by somebody else, writing all of them again",
 		    KV("ipFamily", LOG_STR(family_name(proxier->settings->family))));
 	proxier->at_once = true;
+	if (proxier->observer)
+		proxier->observer->flushed(proxier->observer->arg, proxier->settings->family);
 	arm_timer(proxier);
 }
 
@@ -207,8 +213,15 @@ struct proxier *proxier_free(struct proxier *proxier)
 	return NULL;
 }
 
+void proxier_observe(struct proxier *proxier, const struct proxier_observer *observer)
+{
+	proxier->observer = observer;
+}
+
 void proxier_start(struct proxier *proxier)
 {
+	if (proxier->observer)
+		proxier->observer->started(proxier->observer->arg, proxier->settings->family);
 	proxier->started = true;
 	proxier->at_once = true;
 	proxier_tick(proxier);
@@ -216,6 +229,8 @@ void proxier_start(struct proxier *proxier)
 
 void proxier_request(struct proxier *proxier)
 {
+	if (proxier->observer)
+		proxier->observer->queued(proxier->observer->arg, proxier->settings->family);
 	runner_request(&proxier->runner);
 	arm_timer(proxier);
 }

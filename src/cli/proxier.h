@@ -20,11 +20,23 @@ struct proxier_clock {
 	void *arg;
 };
 
+/* Who is told what happens; every function is there. */
+struct proxier_observer {
+	void (*started)(void *arg, enum family family); /* the sync loop */
+	void (*queued)(void *arg, enum family family);  /* a request that waits for its sync */
+	void (*synced)(void *arg, enum family family, const struct backend_result *result);
+	void (*flushed)(void *arg, enum family family); /* by somebody else; a repair follows */
+	void *arg;
+};
+
 /* Opens the backend. All but err is borrowed and must outlive the proxier. */
 int proxier_new(struct event_base *loop, const struct backend_ops *ops,
 		const struct settings *settings, struct model *model,
 		const struct proxier_clock *clock, struct proxier **ret, struct err *err);
 struct proxier *proxier_free(struct proxier *proxier); /* accepts NULL, returns NULL; rules stay */
+
+/* Before the start; borrowed. */
+void proxier_observe(struct proxier *proxier, const struct proxier_observer *observer);
 
 /* The model holds the whole initial state: the first sync starts now. */
 void proxier_start(struct proxier *proxier);

@@ -437,6 +437,67 @@ static void a_least_time_that_is_asked_for_is_kept_whatever_syncs_cost(void **st
 	assert_true(proxier_next_ns(f->proxier) == fake.now_ns + 1 * S);
 }
 
+/* -- who is told */
+
+static char told[64];
+
+static void note(char letter)
+{
+	size_t n = strlen(told);
+
+	assert_true(n < sizeof(told) - 1);
+	told[n] = letter;
+}
+
+static void tell_started(void *arg, enum family family)
+{
+	assert_ptr_equal(arg, told);
+	assert_int_equal(family, FAMILY_IPV4);
+	note('s');
+}
+
+static void tell_queued(void *arg attr_unused, enum family family attr_unused)
+{
+	note('q');
+}
+
+static void tell_synced(void *arg attr_unused, enum family family attr_unused,
+			const struct backend_result *result)
+{
+	note(result->error ? 'x' : 'd');
+}
+
+static void tell_flushed(void *arg attr_unused, enum family family attr_unused)
+{
+	note('f');
+}
+
+static void an_observer_is_told_what_happens_in_its_order(void **state)
+{
+	static const struct proxier_observer observer = {
+		.started = tell_started,
+		.queued = tell_queued,
+		.synced = tell_synced,
+		.flushed = tell_flushed,
+		.arg = told,
+	};
+	struct fixture *f = *state;
+
+	memset(told, 0, sizeof(told));
+	make_proxier(f);
+	proxier_observe(f->proxier, &observer);
+	proxier_start(f->proxier);
+	finish(0, NULL);
+	proxier_request(f->proxier);
+	proxier_request_full(f->proxier);
+	pass(f, 1 * S);
+	finish(-EIO, "no");
+	fake.events->flushed(fake.events->arg);
+	pass(f, 0);
+	finish(0, NULL);
+	assert_string_equal(told, "sdqqxfd");
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -457,6 +518,7 @@ int main(void)
 		TEST(a_backend_that_cannot_open_is_an_error),
 		TEST(without_a_least_time_syncs_follow_their_cost),
 		TEST(a_least_time_that_is_asked_for_is_kept_whatever_syncs_cost),
+		TEST(an_observer_is_told_what_happens_in_its_order),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

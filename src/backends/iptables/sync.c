@@ -108,23 +108,43 @@ struct sync *sync_free(struct sync *sync)
 	return NULL;
 }
 
+static void count(const struct ruleset_stats *stats, struct backend_result *result)
+{
+	static const enum table tables[] = {
+		[BACKEND_FILTER] = TABLE_FILTER,
+		[BACKEND_NAT] = TABLE_NAT,
+	};
+
+	for (enum backend_table table = 0; table < BACKEND_TABLE_COUNT; table++) {
+		result->rules_total[table] = stats->rules_total[tables[table]];
+		result->rules_last[table] = stats->rules_written[tables[table]];
+		result->rules += result->rules_last[table];
+	}
+	result->no_local_internal = stats->no_local_internal;
+	result->no_local_external = stats->no_local_external;
+}
+
 static void finish(struct sync *sync, int error, const struct err *err)
 {
 	int64_t now = clock_now_ns();
+	struct model_changes changes = sync->changes;
 	struct backend_result result = {
 		.error = error,
+		.write_failed = error < 0 && sync->step == SYNC_RESTORE,
 		.full = sync->begun.full,
-		.services = sync->changes.n_services,
-		.rules = sync->stats.rules_written[TABLE_FILTER] +
-			 sync->stats.rules_written[TABLE_NAT],
+		.services = changes.n_services,
+		.changes = &changes,
 		.duration_ns = now - sync->started_ns,
 	};
 
 	if (error < 0)
 		result.err = *err;
+	count(&sync->stats, &result);
+	sync->changes = (struct model_changes){0}; /* the next sync may begin inside done() */
 	ruleset_end(sync->ruleset, error == 0, now);
 	reset(sync);
 	sync->done(sync->arg, &result);
+	model_changes_done(&changes);
 }
 
 static void next_step(struct sync *sync)

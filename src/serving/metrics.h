@@ -20,7 +20,7 @@ enum metric_kind {
 	METRIC_KIND_COUNT,
 };
 
-#define METRIC_LABELS_MAX 6
+#define METRIC_LABELS_MAX 10
 
 struct metric_desc {
 	const char *name;

@@ -35,13 +35,13 @@ struct service_health *service_health_new(struct event_base *loop,
 					  const struct service_health_config *config)
 {
 	struct service_health *health = xcalloc(1, sizeof(*health));
-	size_t n = MAX(config->n_addresses, 1);
+	size_t n = config->limited ? config->n_addresses : 1;
 
 	health->loop = loop;
 	health->config = *config;
-	health->addresses = xcalloc(n, sizeof(*health->addresses));
+	health->addresses = xcalloc(MAX(n, 1), sizeof(*health->addresses));
 	health->addresses[0].family = (uint8_t)config->family; /* all zero: any */
-	if (config->n_addresses > 0)
+	if (config->limited && n > 0)
 		memcpy(health->addresses, config->addresses, n * sizeof(*health->addresses));
 	health->config.addresses = health->addresses;
 	health->config.n_addresses = n;
@@ -95,7 +95,8 @@ static int open_servers(struct checked_service *service, struct err *err)
 	};
 
 	config.limits.connections = CONNECTIONS_PER_PORT;
-	service->servers = xcalloc(health->config.n_addresses, sizeof(struct http_server *));
+	service->servers =
+		xcalloc(MAX(health->config.n_addresses, 1), sizeof(struct http_server *));
 	for (size_t i = 0; i < health->config.n_addresses; i++) {
 		int r;
 
@@ -184,6 +185,11 @@ void service_health_retry(struct service_health *health)
 		health->n_closed--;
 		open_port(service);
 	}
+}
+
+const char *service_health_next(const struct service_health *health, size_t *at)
+{
+	return map_next_key(&health->services, at);
 }
 
 size_t service_health_count(const struct service_health *health)

@@ -19,7 +19,8 @@ struct service_health;
 
 struct service_health_config {
 	enum family family;
-	/* where to listen; none: on all of the node's */
+	/* where to listen, if it is limited; else on all addresses of the node */
+	bool limited;
 	const struct addr *addresses;
 	size_t n_addresses;
 	bool (*proxy_is_good)(void *arg);
@@ -38,4 +39,6 @@ struct service_health *service_health_free(struct service_health *health); /* ac
 void service_health_set(struct service_health *health, const char *ns, const char *name,
 			uint16_t port, size_t local_endpoints);
 void service_health_retry(struct service_health *health); /* opens what could not be opened */
+/* Keys of the Services with a port, open or not; as map_next_key(). */
+const char *service_health_next(const struct service_health *health, size_t *at);
 size_t service_health_count(const struct service_health *health); /* Services with an open port */

@@ -55,6 +55,7 @@ static void lab_open(struct lab *lab)
 	const struct service_health_config config = {
 		.family = FAMILY_IPV4,
 		.addresses = &loopback,
+		.limited = true,
 		.n_addresses = 1,
 		.proxy_is_good = is_good,
 		.failed = note_failure,

@@ -5,9 +5,6 @@
 
 #include "cli/options.h"
 
-/* The kube-proxy whose flags, rules and behaviour this version has. */
-#define KUBERNETES_VERSION "v1.36"
-
 void cmd_version_print(bool raw)
 {
 	if (!raw) {

@@ -5,6 +5,10 @@
 
 #include "base/util.h"
 
+/* The kube-proxy whose flags, rules and behaviour this version has. */
+#define KUBERNETES_VERSION "v1." KUBERNETES_MINOR
+#define KUBERNETES_MINOR   "36"
+
 struct config;
 
 enum command_id {

@@ -2,6 +2,7 @@
 
 #include "cli/daemon.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <event2/event.h>
 #include <limits.h>
@@ -14,12 +15,17 @@
 #include "base/clock.h"
 #include "cli/command.h"
 #include "cli/duration.h"
+#include "cli/kubeproxy_config.h"
 #include "cli/plugin.h"
 #include "cli/proxying.h"
 #include "cli/reload.h"
+#include "cli/servers.h"
+#include "cli/telemetry.h"
 #include "sources/api_source.h"
 #include "sources/events.h"
 #include "sources/manifests.h"
+
+#define LAST_WORD_S 1 /* for an event before the end */
 
 enum phase {
 	PHASE_READING = 0,
@@ -48,6 +54,9 @@ struct daemon {
 
 	struct proxying_input proxying_input;
 	struct proxying *proxying; /* NULL before the phase of that name */
+	struct telemetry *telemetry;
+	struct servers *servers; /* from the same phase on */
+	struct event *last_word; /* ends the program; see on_server_failed() */
 };
 
 static void end(struct daemon *daemon, int exit_code)
@@ -71,30 +80,121 @@ static int64_t wall_clock_ns(void)
 	return now.tv_sec * CLOCK_NS_PER_SECOND + now.tv_nsec;
 }
 
-/* What kube-proxy says of itself where it has come so far. Whether anyone hears it changes nothing. */
-static void record_start(struct daemon *daemon)
+static void start_events(struct daemon *daemon)
 {
 	const struct events_config config = {
 		.host = daemon->host,
 		.steady_ns = clock_now_ns,
 		.wall_ns = wall_clock_ns,
 		.post = events_post,
-		.arg = api_source_client(daemon->api),
-	};
-	const struct events_item item = {
-		.reason = "Starting",
-		.action = "StartKubeProxy",
-		.note = "",
-		.kind = "Node",
-		.ns = "",
-		.name = daemon->config->node_name,
+		.arg = daemon->api ? api_source_client(daemon->api) : NULL,
 	};
 
 	if (gethostname(daemon->host, sizeof(daemon->host) - 1) < 0)
 		daemon->host[0] = '\0';
-	daemon->events = events_new(&config);
-	events_record(daemon->events, &item);
+	if (daemon->api)
+		daemon->events = events_new(&config);
 }
+
+/* Whether anyone hears it changes nothing. */
+static void record(struct daemon *daemon, const struct events_item *item)
+{
+	if (daemon->events)
+		events_record(daemon->events, item);
+}
+
+static void record_of_node(struct daemon *daemon, const char *reason, const char *action,
+			   const char *note)
+{
+	record(daemon, &(struct events_item){
+			       .warning = *note,
+			       .reason = reason,
+			       .action = action,
+			       .note = note,
+			       .kind = "Node",
+			       .ns = "",
+			       .name = daemon->config->node_name,
+		       });
+}
+
+static void on_port_failed(void *arg, const char *ns, const char *name, const char *reason)
+{
+	cleanup_free char *key = xasprintf("%s/%s", ns, name);
+	cleanup_free char *note =
+		xasprintf("The health check port cannot be served, load balancers will avoid this "
+			  "node: %s",
+			  reason);
+
+	log_error("A health check port cannot be opened, trying again with each sync",
+		  KV("service", LOG_STR(key)), KV("err", LOG_STR(reason)));
+	record(arg, &(struct events_item){
+			    .warning = true,
+			    .reason = "FailedToStartServiceHealthcheck",
+			    .action = "Listen",
+			    .note = note,
+			    .kind = "Service",
+			    .ns = ns,
+			    .name = name,
+		    });
+}
+
+/* -- the servers */
+
+static void on_last_word(evutil_socket_t fd attr_unused, short what attr_unused, void *arg)
+{
+	end(arg, EXIT_FAILED);
+}
+
+/* Only with --bind-address-hard-fail. The event has a moment to get out. */
+static void on_server_failed(void *arg, enum servers_kind kind, const struct err *err)
+{
+	static const char *const reasons[] = {
+		[SERVERS_HEALTH] = "FailedToStartProxierHealthcheck",
+		[SERVERS_METRICS] = "FailedToStartMetricServer",
+	};
+	const struct timeval moment = {.tv_sec = LAST_WORD_S};
+	struct daemon *daemon = arg;
+
+	static_assert(ARRAY_SIZE(reasons) == SERVERS_KIND_COUNT, "a reason for each server");
+	record_of_node(daemon, reasons[kind], "StartKubeProxy", err->text);
+	if (daemon->events)
+		event_add(daemon->last_word, &moment);
+	else
+		end(daemon, EXIT_FAILED);
+}
+
+static void start_servers(struct daemon *daemon)
+{
+	const struct servers_config config = {
+		.loop = daemon->loop,
+		.telemetry = daemon->telemetry,
+		.options = daemon->input->options,
+		.failed = on_server_failed,
+		.arg = daemon,
+	};
+
+	daemon->servers = servers_new(&config, daemon->config);
+}
+
+static struct telemetry *make_telemetry(struct daemon *daemon)
+{
+	cleanup_problems struct problems ignored = {0};
+	const struct config *config = daemon->config;
+	struct gates gates;
+
+	kubeproxy_config_validate(config->effective, &gates, &ignored);
+	return telemetry_new(&(struct telemetry_config){
+		.loop = daemon->loop,
+		.model = daemon->model,
+		.mode = config->effective->message->mode,
+		.gates = &gates,
+		.sync_period_ns = config->sync_period_ns,
+		.port_failed = on_port_failed,
+		.arg = daemon,
+	});
+}
+
+/* -- the phases */
 
 /* The Node is known as well as it ever will be: from here on rules are written. */
 static void begin(struct daemon *daemon)
@@ -117,8 +217,12 @@ static void begin(struct daemon *daemon)
 		end(daemon, EXIT_DONE);
 		return;
 	}
-	if (daemon->api)
-		record_start(daemon);
+	start_events(daemon);
+	start_servers(daemon);
+	if (daemon->ended || event_pending(daemon->last_word, EV_TIMEOUT, NULL))
+		return;
+	/* what kube-proxy says of itself where it has come so far */
+	record_of_node(daemon, "Starting", "StartKubeProxy", "");
 	proxying_start(daemon->proxying);
 }
 
@@ -178,6 +282,7 @@ static void on_set_service(void *arg, struct service *service)
 {
 	struct daemon *daemon = arg;
 
+	telemetry_service_event(daemon->telemetry);
 	proxying_request(daemon->proxying, model_set_service(daemon->model, service));
 }
 
@@ -185,6 +290,7 @@ static void on_remove_service(void *arg, const char *key)
 {
 	struct daemon *daemon = arg;
 
+	telemetry_service_event(daemon->telemetry);
 	proxying_request(daemon->proxying, model_remove_service(daemon->model, key));
 }
 
@@ -192,14 +298,17 @@ static void on_set_slice(void *arg, struct slice *slice)
 {
 	struct daemon *daemon = arg;
 
+	telemetry_slice_event(daemon->telemetry, 1u << slice->family);
 	proxying_request(daemon->proxying, model_set_slice(daemon->model, slice));
 }
 
 static void on_remove_slice(void *arg, const char *key)
 {
 	struct daemon *daemon = arg;
+	unsigned int families = model_remove_slice(daemon->model, key);
 
-	proxying_request(daemon->proxying, model_remove_slice(daemon->model, key));
+	telemetry_slice_event(daemon->telemetry, families);
+	proxying_request(daemon->proxying, families);
 }
 
 static bool same_pod_cidrs(const struct node *a, const struct node *b)
@@ -279,6 +388,8 @@ static int change_config(void *arg, const struct config *config, struct err *err
 		daemon->proxying = proxying;
 	}
 	daemon->config = config;
+	if (daemon->servers)
+		servers_set_config(daemon->servers, config);
 	log_setup(config->log_format, config->verbosity);
 	if (daemon->proxying) {
 		proxying_start(daemon->proxying);
@@ -414,14 +525,17 @@ static int run_loop(struct daemon *daemon, struct err *err)
 
 static void daemon_done(struct daemon *daemon)
 {
+	servers_free(daemon->servers);
 	events_free(daemon->events);
 	manifests_free(daemon->manifests);
 	api_source_free(daemon->api);
 	proxying_free(daemon->proxying);
+	telemetry_free(daemon->telemetry);
 	reload_free(daemon->reload);
 	for (size_t i = 0; i < ARRAY_SIZE(daemon->signals); i++)
 		event_free(daemon->signals[i]);
 	event_free(daemon->node_timeout);
+	event_free(daemon->last_word);
 	model_free(daemon->model);
 	event_base_free(daemon->loop);
 }
@@ -438,9 +552,11 @@ int daemon_run(const struct daemon_input *input)
 
 	daemon.proxying_input.loop = daemon.loop;
 	daemon.proxying_input.model = daemon.model;
+	daemon.telemetry = daemon.proxying_input.telemetry = make_telemetry(&daemon);
 	log_start(input);
 	listen_to_signals(&daemon);
 	daemon.node_timeout = evtimer_new(daemon.loop, on_node_timeout, &daemon);
+	daemon.last_word = evtimer_new(daemon.loop, on_last_word, &daemon);
 	if (run_loop(&daemon, &err) < 0)
 		fail(&daemon, "Cannot run", err.text);
 	daemon_done(&daemon);

@@ -15,7 +15,6 @@
 /* Portolan does nothing with these, and what begins with them: some have no meaning here, others
  * have none yet. */
 static const char *const idle[] = {
-	"bindAddressHardFail",
 	"clientConnection.acceptContentTypes",
 	"clientConnection.burst",
 	"clientConnection.contentType",
@@ -23,12 +22,10 @@ static const char *const idle[] = {
 	"configSyncPeriod",
 	"conntrack",
 	"enableProfiling",
-	"healthzBindAddress",
 	"ipvs",
 	"logging.flushFrequency",
 	"logging.options",
 	"logging.vmodule",
-	"metricsBindAddress",
 	"nftables",
 	"oomScoreAdj",
 	"showHiddenMetricsForVersion",

@@ -9,6 +9,7 @@
 #include "cli/config.h"
 #include "cli/problems.h"
 #include "cli/proxier.h"
+#include "cli/telemetry.h"
 #include "kernel/iptables_variant.h"
 
 #define ALL_FAMILIES ((1u << FAMILY_COUNT) - 1)
@@ -103,8 +104,12 @@ static int open_family(const struct proxying_input *input, const struct config *
 		log_debug(2, "No CIDR tells this node's own pods from other traffic",
 			  KV("ipFamily", LOG_STR(family_name(family))),
 			  KV("mode", LOG_STR(detect_mode_name(config->detect_mode))));
-	return proxier_new(input->loop, &backend_iptables, settings, input->model, &clock,
-			   &proxying->proxiers[family], err);
+	r = proxier_new(input->loop, &backend_iptables, settings, input->model, &clock,
+			&proxying->proxiers[family], err);
+	if (r < 0)
+		return r;
+	proxier_observe(proxying->proxiers[family], telemetry_observer(input->telemetry));
+	return telemetry_set_family(input->telemetry, settings, err);
 }
 
 int proxying_new(const struct proxying_input *input, const struct config *config,

@@ -16,6 +16,7 @@ struct event_base;
 struct model;
 struct node;
 struct proxying;
+struct telemetry;
 
 /* All is borrowed and must outlive what is made with it. */
 struct proxying_input {
@@ -23,6 +24,7 @@ struct proxying_input {
 	struct model *model;
 	enum iptables_variant variant;
 	bool usable[FAMILY_COUNT];
+	struct telemetry *telemetry; /* is told of all that happens */
 };
 
 /*

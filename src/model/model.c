@@ -471,6 +471,11 @@ size_t model_count_endpoints(const struct model *model, enum family family)
 	return model->tracker[family].endpoints;
 }
 
+bool model_ignores_family(const struct model *model, enum family family)
+{
+	return model->tracker[family].ignored;
+}
+
 bool model_has_changes(const struct model *model, enum family family)
 {
 	return model->tracker[family].n_pending > 0;

@@ -25,6 +25,7 @@ const char *model_node_name(const struct model *model);
  * is noted for it. Without this, what is pending would grow as long as the program runs.
  */
 void model_ignore_family(struct model *model, enum family family);
+bool model_ignores_family(const struct model *model, enum family family);
 
 /*
  * All take over the caller's reference, also when they find nothing new. They return a bit set with

@@ -282,17 +282,27 @@ static void judge_present_port(struct stale_flows *flows, const struct known_por
 	free(left.v);
 }
 
-/* Does any service that is remembered now have this front? */
-static bool front_is_in_use(const struct stale_flows *flows, const struct front *front)
+static bool has_front(const struct known_service *service, const struct front *front)
+{
+	for (size_t i = 0; service && i < service->n_ports; i++)
+		for (size_t j = 0; j < service->ports[i].n_fronts; j++)
+			if (compare_fronts(&service->ports[i].fronts[j], front) == 0)
+				return true;
+	return false;
+}
+
+/* Does any service that is remembered now have this front, as the one of that key had? */
+static bool front_is_in_use(const struct stale_flows *flows, const char *key,
+			    const struct front *front)
 {
 	const struct known_service *service;
 	size_t at = 0;
 
+	if (has_front(map_get(&flows->services, key), front))
+		return true; /* as a rule */
 	while ((service = map_next(&flows->services, &at)))
-		for (size_t i = 0; i < service->n_ports; i++)
-			for (size_t j = 0; j < service->ports[i].n_fronts; j++)
-				if (compare_fronts(&service->ports[i].fronts[j], front) == 0)
-					return true;
+		if (has_front(service, front))
+			return true;
 	return false;
 }
 
@@ -305,7 +315,7 @@ static void judge_gone(struct stale_flows *flows, const struct known_service *be
 		const struct known_port *port = &before->ports[i];
 
 		for (size_t j = 0; j < port->n_fronts && port->protocol == IPPROTO_UDP; j++)
-			if (!front_is_in_use(flows, &port->fronts[j]))
+			if (!front_is_in_use(flows, before->key, &port->fronts[j]))
 				add_judgement(flows, &port->fronts[j], JUDGE_TRANSLATED, &none);
 	}
 }
@@ -419,16 +429,12 @@ static int dump_protocol(const struct stale_flows *flows, uint8_t protocol,
 	return r;
 }
 
-int stale_flows_clean(struct stale_flows *flows, const struct model *model,
-		      const char *const *services, size_t n_services, struct err *err)
+int stale_flows_delete(struct stale_flows *flows, struct err *err)
 {
 	struct collected collected = {.flows = flows};
 	int deleted = 0;
-	int r;
+	int r = dump_protocol(flows, IPPROTO_UDP, &collected, err);
 
-	if (!stale_flows_prepare(flows, model, services, n_services))
-		return 0;
-	r = dump_protocol(flows, IPPROTO_UDP, &collected, err);
 	if (r >= 0)
 		r = dump_protocol(flows, IPPROTO_TCP, &collected, err);
 	for (size_t i = 0; i < collected.n && r >= 0; i++) {
@@ -438,6 +444,19 @@ int stale_flows_clean(struct stale_flows *flows, const struct model *model,
 	free(collected.v);
 	forget_judgements(flows);
 	return r < 0 ? r : deleted;
+}
+
+int stale_flows_clean(struct stale_flows *flows, const struct model *model,
+		      const char *const *services, size_t n_services, struct err *err)
+{
+	if (!stale_flows_prepare(flows, model, services, n_services))
+		return 0;
+	return stale_flows_delete(flows, err);
+}
+
+const char *stale_flows_next(const struct stale_flows *flows, size_t *at)
+{
+	return map_next_key(&flows->services, at);
 }
 
 /* -- begin and end */

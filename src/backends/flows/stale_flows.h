@@ -36,9 +36,14 @@ struct stale_flows *stale_flows_free(struct stale_flows *flows); /* accepts NULL
 int stale_flows_clean(struct stale_flows *flows, const struct model *model,
 		      const char *const *services, size_t n_services, struct err *err);
 
-/* -- the parts, for tests: what changed is noted, then flows are judged by it. */
+/* Keys of the services that are remembered; as map_next_key(). */
+const char *stale_flows_next(const struct stale_flows *flows, size_t *at);
+
+/* -- the parts of it: what changed is noted, then flows are judged by it, and deleted. */
 
 /* Replaces what was judged by before. False: no flow can be stale. */
 bool stale_flows_prepare(struct stale_flows *flows, const struct model *model,
 			 const char *const *services, size_t n_services);
 bool stale_flows_judge(const struct stale_flows *flows, const struct conntrack_flow *flow);
+/* Judges all there are, and forgets what it judged by. Returns how many were deleted. */
+int stale_flows_delete(struct stale_flows *flows, struct err *err);

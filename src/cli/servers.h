@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The two servers that anyone may ask: metrics (--metrics-bind-address: numbers, mode, settings) and
+ * health (--healthz-bind-address: /healthz, /livez).
+ *
+ * An address that cannot be listened on is tried again every 5 s, or with --bind-address-hard-fail
+ * told to failed(), which ends the program.
+ */
+
+#include "base/err.h"
+
+struct config;
+struct event_base;
+struct options;
+struct servers;
+struct telemetry;
+
+enum servers_kind {
+	SERVERS_HEALTH = 0,
+	SERVERS_METRICS,
+	SERVERS_KIND_COUNT,
+};
+
+struct servers_config {
+	struct event_base *loop;
+	struct telemetry *telemetry; /* borrowed, as all here */
+	const struct options *options;
+	void (*failed)(void *arg, enum servers_kind kind, const struct err *err);
+	void *arg;
+};
+
+/* Opens both, as far as config has them; may call failed(). */
+struct servers *servers_new(const struct servers_config *servers, const struct config *config);
+struct servers *servers_free(struct servers *servers); /* accepts NULL, returns NULL */
+/* Another configuration is in force, with the same addresses. */
+void servers_set_config(struct servers *servers, const struct config *config);

@@ -1,0 +1,540 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * After a good sync its services are looked at: their health check ports and their flows. Those of a
+ * failed sync are not lost, but not remembered one by one either: the next good one looks at all.
+ */
+
+#include "cli/telemetry.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "backends/flows/stale_flows.h"
+#include "backends/iptables/chains.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "cli/command.h"
+#include "cli/gates.h"
+#include "kernel/conntrack.h"
+#include "kernel/interfaces.h"
+#include "kernel/nfacct.h"
+#include "serving/process_metrics.h"
+#include "serving/proxy_health.h"
+#include "serving/proxy_metrics.h"
+#include "serving/service_health.h"
+
+#define HEALTH_PERIODS 2 /* a sync that is this many sync periods late is a bad sign */
+#define CODE_TEXT_MAX  12
+
+struct family_telemetry {
+	bool on;
+	bool all_doubtful; /* the next good sync is about all services */
+	struct service_health *ports;
+	struct stale_flows *flows;
+	char *flows_failure; /* what was logged last; NULL: nothing */
+};
+
+struct telemetry {
+	struct telemetry_config config;
+	struct proxier_observer observer;
+	struct metrics *metrics;
+	struct proxy_metrics proxy;
+	struct process_metrics process;
+	bool nfacct;
+	struct proxy_health health;
+	struct family_telemetry families[FAMILY_COUNT];
+};
+
+static struct health_time now(void)
+{
+	struct timespec wall;
+
+	clock_gettime(CLOCK_REALTIME, &wall);
+	return (struct health_time){
+		.steady_ns = clock_now_ns(),
+		.wall_ns = wall.tv_sec * CLOCK_NS_PER_SECOND + wall.tv_nsec,
+	};
+}
+
+static double seconds(int64_t ns)
+{
+	return (double)ns / (double)CLOCK_NS_PER_SECOND;
+}
+
+/* -- health check ports */
+
+static bool proxy_is_good(void *arg)
+{
+	const struct telemetry *telemetry = arg;
+	struct health_time time = now();
+
+	return proxy_health_is_good(&telemetry->health, &time);
+}
+
+static void on_port_failed(void *arg, const char *ns, const char *name, uint16_t port attr_unused,
+			   const struct err *err)
+{
+	const struct telemetry *telemetry = arg;
+
+	telemetry->config.port_failed(telemetry->config.arg, ns, name, err->text);
+}
+
+static void check_service(struct telemetry *telemetry, enum family family, const char *key)
+{
+	const struct model *model = telemetry->config.model;
+	const struct service *service = model_service(model, key);
+	const char *slash = strchr(key, '/');
+	cleanup_free char *ns = xasprintf("%.*s", (int)(slash - key), key);
+	uint16_t port = service_in_family(service, family) ? service->health_check_node_port : 0;
+
+	service_health_set(telemetry->families[family].ports, ns, slash + 1, port,
+			   port ? model_local_ready_addresses(model, family, key) : 0);
+}
+
+/* -- after a good sync */
+
+static void clean_flows(struct telemetry *telemetry, enum family family,
+			const char *const *services, size_t n_services)
+{
+	struct family_telemetry *f = &telemetry->families[family];
+	const char *label = family_name(family);
+	int64_t begun = clock_now_ns();
+	struct err err;
+	int r;
+
+	if (!stale_flows_prepare(f->flows, telemetry->config.model, services, n_services))
+		return;
+	r = stale_flows_delete(f->flows, &err);
+	proxy_metrics_observe(&telemetry->proxy, PROXY_FLOWS_DURATION, label,
+			      seconds(clock_now_ns() - begun));
+	if (r >= 0) {
+		free(take(f->flows_failure));
+		proxy_metrics_add(&telemetry->proxy, PROXY_FLOWS_DELETED, label, "", r);
+		if (r > 0)
+			log_debug(2, "Forgot connections that led nowhere",
+				  KV("ipFamily", LOG_STR(label)), KV("flows", LOG_INT(r)));
+		return;
+	}
+	if (f->flows_failure && streq(f->flows_failure, err.text))
+		return;
+	log_error("Stale connections cannot be forgotten, some UDP traffic may be lost",
+		  KV("ipFamily", LOG_STR(label)), KV("err", LOG_STR(err.text)));
+	free(f->flows_failure);
+	f->flows_failure = xstrdup(err.text);
+}
+
+static void look_at(struct telemetry *telemetry, enum family family, const char *const *services,
+		    size_t n_services)
+{
+	struct family_telemetry *f = &telemetry->families[family];
+
+	if (!f->on || n_services == 0)
+		return;
+	/* those that go first: another Service may want the same port */
+	for (size_t i = 0; i < n_services; i++)
+		if (!model_service(telemetry->config.model, services[i]))
+			check_service(telemetry, family, services[i]);
+	for (size_t i = 0; i < n_services; i++)
+		if (model_service(telemetry->config.model, services[i]))
+			check_service(telemetry, family, services[i]);
+	clean_flows(telemetry, family, services, n_services);
+}
+
+static void add_key(const char ***keys, size_t *capacity, size_t *n, const char *key)
+{
+	array_grow(keys, capacity, *n, sizeof(**keys));
+	(*keys)[(*n)++] = key;
+}
+
+static void close_ports_of_the_gone(struct telemetry *telemetry, enum family family)
+{
+	const struct family_telemetry *f = &telemetry->families[family];
+	const char *key;
+	size_t at = 0;
+
+	while (f->on && (key = service_health_next(f->ports, &at))) {
+		cleanup_free char *copy = xstrdup(key);
+
+		if (!model_service(telemetry->config.model, copy))
+			check_service(telemetry, family, copy);
+	}
+}
+
+/* Those of the model, and those that are gone from it but not from here. */
+static void look_at_all(struct telemetry *telemetry, enum family family)
+{
+	struct family_telemetry *f = &telemetry->families[family];
+	cleanup_free const char **keys = NULL;
+	const struct service *service;
+	size_t capacity = 0;
+	size_t n = 0;
+	size_t at = 0;
+	const char *key;
+
+	while ((service = model_next_service(telemetry->config.model, &at)))
+		add_key(&keys, &capacity, &n, service->key);
+	for (at = 0; f->on && (key = stale_flows_next(f->flows, &at));)
+		if (!model_service(telemetry->config.model, key))
+			add_key(&keys, &capacity, &n, key);
+	close_ports_of_the_gone(telemetry, family);
+	look_at(telemetry, family, keys, n);
+}
+
+static void after_success(struct telemetry *telemetry, enum family family,
+			  const struct backend_result *result)
+{
+	struct family_telemetry *f = &telemetry->families[family];
+
+	if (f->on)
+		service_health_retry(f->ports);
+	if (f->all_doubtful || !result->changes)
+		look_at_all(telemetry, family);
+	else
+		look_at(telemetry, family, result->changes->services, result->changes->n_services);
+	f->all_doubtful = false;
+}
+
+/* -- what proxiers tell */
+
+static void on_queued(void *arg, enum family family)
+{
+	struct telemetry *telemetry = arg;
+	struct health_time time = now();
+
+	proxy_health_queued(&telemetry->health, family, &time);
+	proxy_metrics_set(&telemetry->proxy, PROXY_LAST_QUEUED, family_name(family), "",
+			  seconds(time.wall_ns));
+}
+
+static void on_started(void *arg, enum family family)
+{
+	struct telemetry *telemetry = arg;
+	struct health_time time = now();
+
+	proxy_health_updated(&telemetry->health, family, &time);
+	proxy_metrics_set(&telemetry->proxy, PROXY_LAST_QUEUED, family_name(family), "",
+			  seconds(time.wall_ns));
+}
+
+static void count_attempt(struct telemetry *telemetry, const char *label,
+			  const struct backend_result *result)
+{
+	struct proxy_metrics *proxy = &telemetry->proxy;
+	double took = seconds(result->duration_ns);
+
+	proxy_metrics_observe(proxy, PROXY_SYNC_DURATION, label, took);
+	proxy_metrics_observe(proxy,
+			      result->full ? PROXY_SYNC_FULL_DURATION : PROXY_SYNC_PART_DURATION,
+			      label, took);
+}
+
+static void count_failure(struct telemetry *telemetry, const char *label,
+			  const struct backend_result *result)
+{
+	struct proxy_metrics *proxy = &telemetry->proxy;
+
+	proxy_metrics_add(proxy, PROXY_NFT_FAILURES, label, "", 1);
+	if (result->write_failed)
+		proxy_metrics_add(proxy, PROXY_RESTORE_FAILURES, label, "", 1);
+	if (!result->full)
+		proxy_metrics_add(proxy, PROXY_PARTIAL_FAILURES, label, "", 1);
+}
+
+static void count_success(struct telemetry *telemetry, const char *label,
+			  const struct backend_result *result, int64_t wall_ns)
+{
+	static const char *const tables[] = {[BACKEND_FILTER] = "filter", [BACKEND_NAT] = "nat"};
+	struct proxy_metrics *proxy = &telemetry->proxy;
+	const struct model_changes *changes = result->changes;
+
+	static_assert(ARRAY_SIZE(tables) == BACKEND_TABLE_COUNT, "a word for each table");
+	for (enum backend_table table = 0; table < BACKEND_TABLE_COUNT; table++) {
+		proxy_metrics_set(proxy, PROXY_RULES_TOTAL, label, tables[table],
+				  (double)result->rules_total[table]);
+		proxy_metrics_set(proxy, PROXY_RULES_LAST, label, tables[table],
+				  (double)result->rules_last[table]);
+	}
+	proxy_metrics_set(proxy, PROXY_NO_LOCAL, label, "internal",
+			  (double)result->no_local_internal);
+	proxy_metrics_set(proxy, PROXY_NO_LOCAL, label, "external",
+			  (double)result->no_local_external);
+	proxy_metrics_set(proxy, PROXY_LAST_SYNC, label, "", seconds(wall_ns));
+	for (size_t i = 0; changes && i < changes->n_triggers; i++)
+		proxy_metrics_observe(proxy, PROXY_PROGRAMMING, label,
+				      seconds(wall_ns - changes->triggers[i].time_ns));
+}
+
+static void on_synced(void *arg, enum family family, const struct backend_result *result)
+{
+	struct telemetry *telemetry = arg;
+	const char *label = family_name(family);
+	struct health_time time = now();
+
+	count_attempt(telemetry, label, result);
+	if (result->error < 0) {
+		telemetry->families[family].all_doubtful = true;
+		count_failure(telemetry, label, result);
+		return;
+	}
+	proxy_health_updated(&telemetry->health, family, &time);
+	count_success(telemetry, label, result, time.wall_ns);
+	after_success(telemetry, family, result);
+}
+
+static void on_flushed(void *arg, enum family family)
+{
+	struct telemetry *telemetry = arg;
+
+	proxy_metrics_add(&telemetry->proxy, PROXY_REPAIRS, family_name(family), "", 1);
+}
+
+const struct proxier_observer *telemetry_observer(const struct telemetry *telemetry)
+{
+	return &telemetry->observer;
+}
+
+/* -- what the sources tell */
+
+/* kube-proxy has a tracker of Services for each family, and both count. */
+void telemetry_service_event(struct telemetry *telemetry)
+{
+	for (enum family family = 0; family < FAMILY_COUNT; family++)
+		if (!model_ignores_family(telemetry->config.model, family))
+			proxy_metrics_add(&telemetry->proxy, PROXY_SERVICES_TOTAL, "", "", 1);
+}
+
+void telemetry_slice_event(struct telemetry *telemetry, unsigned int families)
+{
+	for (enum family family = 0; family < FAMILY_COUNT; family++)
+		if (families & 1u << family &&
+		    !model_ignores_family(telemetry->config.model, family))
+			proxy_metrics_add(&telemetry->proxy, PROXY_ENDPOINTS_TOTAL, "", "", 1);
+}
+
+/* -- what is read when somebody asks */
+
+static void read_pending(struct telemetry *telemetry)
+{
+	const struct model *model = telemetry->config.model;
+	size_t services = 0;
+	size_t slices = 0;
+
+	for (enum family family = 0; family < FAMILY_COUNT; family++) {
+		services = MAX(services, model_pending_services(model, family));
+		slices += model_pending_slices(model, family);
+	}
+	proxy_metrics_set(&telemetry->proxy, PROXY_SERVICES_PENDING, "", "", (double)services);
+	proxy_metrics_set(&telemetry->proxy, PROXY_ENDPOINTS_PENDING, "", "", (double)slices);
+}
+
+static void read_counter(struct telemetry *telemetry, enum proxy_metric id, const char *name)
+{
+	struct nfacct_counter counter;
+	struct err ignored;
+
+	proxy_metrics_clear(&telemetry->proxy, id);
+	if (telemetry->nfacct && nfacct_get(name, &counter, &ignored) >= 0)
+		proxy_metrics_set(&telemetry->proxy, id, "", "", (double)counter.packets);
+}
+
+static void read_conntrack(struct telemetry *telemetry)
+{
+	static const enum proxy_metric ids[] = {
+		PROXY_CONNTRACK_ENTRIES,       PROXY_CONNTRACK_MAX,
+		PROXY_CONNTRACK_INSERT_FAILED, PROXY_CONNTRACK_DROPPED,
+		PROXY_CONNTRACK_EARLY_DROPPED,
+	};
+	struct conntrack_stats stats;
+	struct err ignored;
+	bool known = conntrack_stats(&stats, &ignored) >= 0;
+	const uint64_t values[] = {stats.entries, stats.max, stats.insert_failed, stats.drop,
+				   stats.early_drop};
+
+	static_assert(ARRAY_SIZE(ids) == ARRAY_SIZE(values), "a value for each metric");
+	for (size_t i = 0; i < ARRAY_SIZE(ids); i++) {
+		proxy_metrics_clear(&telemetry->proxy, ids[i]);
+		if (known)
+			proxy_metrics_set(&telemetry->proxy, ids[i], "", "", (double)values[i]);
+	}
+}
+
+static void before_scrape(void *arg)
+{
+	struct telemetry *telemetry = arg;
+
+	read_pending(telemetry);
+	read_counter(telemetry, PROXY_INVALID_DROPPED, NFACCT_INVALID);
+	read_counter(telemetry, PROXY_LOCALHOST_ACCEPTED, NFACCT_LOCALHOST);
+	read_conntrack(telemetry);
+}
+
+struct metrics *telemetry_metrics(const struct telemetry *telemetry)
+{
+	return telemetry->metrics;
+}
+
+static void count_answer(struct telemetry *telemetry, enum proxy_metric id, int status)
+{
+	char code[CODE_TEXT_MAX];
+
+	snprintf(code, sizeof(code), "%d", status);
+	proxy_metrics_add(&telemetry->proxy, id, code, "", 1);
+}
+
+int telemetry_healthz(struct telemetry *telemetry, struct text *ret)
+{
+	struct health_time time = now();
+	int status = proxy_health_print_healthz(&telemetry->health,
+						model_node(telemetry->config.model), &time, ret);
+
+	count_answer(telemetry, PROXY_HEALTHZ, status);
+	return status;
+}
+
+int telemetry_livez(struct telemetry *telemetry, struct text *ret)
+{
+	struct health_time time = now();
+	int status = proxy_health_print_livez(&telemetry->health, &time, ret);
+
+	count_answer(telemetry, PROXY_LIVEZ, status);
+	return status;
+}
+
+/* -- begin and end */
+
+static void add_build(struct metrics *metrics)
+{
+	static const struct metric_desc kubernetes = {
+		.name = "kubernetes_build_info",
+		.help = "[BETA] Constant 1: the Kubernetes release whose kube-proxy this takes the "
+			"place of.",
+		.kind = METRIC_GAUGE,
+		.labels = {"build_date", "compiler", "git_commit", "git_tree_state", "git_version",
+			   "go_version", "major", "minor", "platform"},
+	};
+	static const struct metric_desc portolan = {
+		.name = "portolan_build_info",
+		.help = "Constant 1: the version of Portolan.",
+		.kind = METRIC_GAUGE,
+		.labels = {"compiler", "version"},
+	};
+	static const char *const kubernetes_values[] = {
+		"", "gcc", "", "", KUBERNETES_VERSION ".0", "", "1", KUBERNETES_MINOR, "linux"};
+	static const char *const portolan_values[] = {__VERSION__, PORTOLAN_VERSION};
+
+	series_set(metric_series(metrics_add(metrics, &kubernetes), kubernetes_values), 1);
+	series_set(metric_series(metrics_add(metrics, &portolan), portolan_values), 1);
+}
+
+static void add_gates(struct metrics *metrics, const struct gates *gates)
+{
+	static const struct metric_desc desc = {
+		.name = "kubernetes_feature_enabled",
+		.help = "[BETA] This metric records the data about the stage and enablement of a "
+			"k8s feature.",
+		.kind = METRIC_GAUGE,
+		.labels = {"name", "stage"},
+	};
+	static const char *const stages[] = {
+		[GATE_ALPHA] = "ALPHA",
+		[GATE_BETA] = "BETA",
+		[GATE_GA] = "",
+		[GATE_DEPRECATED] = "DEPRECATED",
+	};
+	struct metric *metric = metrics_add(metrics, &desc);
+
+	static_assert(ARRAY_SIZE(stages) == GATE_STAGE_COUNT, "a word for each stage");
+	for (size_t i = 0; i < gates_n; i++) {
+		const char *const values[] = {gates_table[i].name, stages[gates_table[i].stage]};
+
+		series_set(metric_series(metric, values), gates->on[i]);
+	}
+}
+
+struct telemetry *telemetry_new(const struct telemetry_config *config)
+{
+	struct telemetry *telemetry = xcalloc(1, sizeof(*telemetry));
+
+	*telemetry = (struct telemetry){
+		.config = *config,
+		.observer =
+			{
+				.started = on_started,
+				.queued = on_queued,
+				.synced = on_synced,
+				.flushed = on_flushed,
+				.arg = telemetry,
+			},
+		.metrics = metrics_new(),
+		.nfacct = nfacct_supported() == 1,
+		.health = {.timeout_ns = HEALTH_PERIODS * config->sync_period_ns},
+	};
+	proxy_metrics_register(&telemetry->proxy, telemetry->metrics, config->mode);
+	process_metrics_register(&telemetry->process, telemetry->metrics);
+	add_build(telemetry->metrics);
+	add_gates(telemetry->metrics, config->gates);
+	metrics_before_scrape(telemetry->metrics, before_scrape, telemetry);
+	return telemetry;
+}
+
+/* Where health check ports are opened; none: everywhere. */
+static int find_addresses(const struct settings *settings, struct addr **ret, size_t *ret_n,
+			  struct err *err)
+{
+	cleanup_free struct addr *all = NULL;
+	size_t n = 0;
+	int r;
+
+	*ret = NULL;
+	*ret_n = 0;
+	if (settings->node_ports.match_all)
+		return 0;
+	r = interfaces_addresses(settings->family, &all, &n, err);
+	if (r < 0)
+		return err_wrap(err, r, "finding addresses for health check ports");
+	*ret = node_ports_select(&settings->node_ports, all, n, ret_n);
+	return 0;
+}
+
+int telemetry_set_family(struct telemetry *telemetry, const struct settings *settings,
+			 struct err *err)
+{
+	struct family_telemetry *f = &telemetry->families[settings->family];
+	cleanup_free struct addr *addresses = NULL;
+	struct service_health_config config = {
+		.family = settings->family,
+		.proxy_is_good = proxy_is_good,
+		.failed = on_port_failed,
+		.arg = telemetry,
+	};
+	int r = find_addresses(settings, &addresses, &config.n_addresses, err);
+
+	if (r < 0)
+		return r;
+	config.limited = !settings->node_ports.match_all;
+	config.addresses = addresses;
+	service_health_free(f->ports);
+	f->ports = service_health_new(telemetry->config.loop, &config);
+	if (!f->flows)
+		f->flows = stale_flows_new(settings->family, telemetry->config.cut_tcp);
+	f->on = f->all_doubtful = true;
+	telemetry->health.timeout_ns = HEALTH_PERIODS * settings->sync_period_ns;
+	return 0;
+}
+
+struct telemetry *telemetry_free(struct telemetry *telemetry)
+{
+	if (!telemetry)
+		return NULL;
+	for (enum family family = 0; family < FAMILY_COUNT; family++) {
+		service_health_free(telemetry->families[family].ports);
+		stale_flows_free(telemetry->families[family].flows);
+		free(telemetry->families[family].flows_failure);
+	}
+	metrics_free(telemetry->metrics);
+	free(telemetry);
+	return NULL;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What is known of the running proxy, for those who ask: metrics, health, and the health check ports
+ * of Services. And what is to be done whenever a sync went well: connections that the new rules
+ * would send elsewhere are forgotten.
+ *
+ * Proxiers tell what happens through an observer; the sources' events are told by the daemon. Lives
+ * as long as the daemon, while proxiers come and go with the configuration.
+ */
+
+#include "base/text.h"
+#include "cli/proxier.h"
+
+struct event_base;
+struct gates;
+struct metrics;
+struct telemetry;
+
+struct telemetry_config {
+	struct event_base *loop;
+	const struct model *model; /* borrowed */
+	const char *mode;          /* as --proxy-mode has it; borrowed */
+	const struct gates *gates;
+	int64_t sync_period_ns;
+	bool cut_tcp; /* see stale_flows.h */
+	/* The health check port of a Service cannot be opened: somebody should be told. */
+	void (*port_failed)(void *arg, const char *ns, const char *name, const char *reason);
+	void *arg;
+};
+
+struct telemetry *telemetry_new(const struct telemetry_config *config);
+struct telemetry *telemetry_free(struct telemetry *telemetry); /* accepts NULL, returns NULL */
+
+const struct proxier_observer *telemetry_observer(const struct telemetry *telemetry);
+/* A family is proxied by these settings from now on, perhaps after others. */
+int telemetry_set_family(struct telemetry *telemetry, const struct settings *settings,
+			 struct err *err);
+
+/* An object was set or removed; of slices, those of which families. */
+void telemetry_service_event(struct telemetry *telemetry);
+void telemetry_slice_event(struct telemetry *telemetry, unsigned int families);
+
+struct metrics *telemetry_metrics(const struct telemetry *telemetry);
+/* Bodies in JSON, counted; both return the status. */
+int telemetry_healthz(struct telemetry *telemetry, struct text *ret);
+int telemetry_livez(struct telemetry *telemetry, struct text *ret);

@@ -68,6 +68,12 @@ struct backend_ops {
 	/* From the first good sync on, watch for foreign hands (canaries, notifications). */
 	void (*watch)(struct backend *backend);
 
+	/*
+	 * Compares all rules with the kernel's, repairs them, and logs what was found; soon, not now.
+	 * False: it cannot do that; a full sync has the same effect.
+	 */
+	bool (*audit)(struct backend *backend);
+
 	/* Removes everything that a proxy of this kind left in the family, nothing else. */
 	int (*cleanup)(enum family family, enum iptables_variant variant, struct err *err);
 };

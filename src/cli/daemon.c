@@ -45,7 +45,7 @@ struct daemon {
 	struct events *events; /* with an API server only */
 	char host[HOST_NAME_MAX + 1];
 	struct plugin plugin;
-	struct event *signals[3];
+	struct event *signals[4];
 	struct event *node_timeout;
 
 	enum phase phase;
@@ -420,6 +420,11 @@ static void on_signal(evutil_socket_t number, short what, void *arg)
 		log_info("SIGHUP is ignored: the source is followed, nothing needs reloading");
 		return;
 	}
+	if (number == SIGUSR1) {
+		log_info("SIGUSR1: comparing all rules with the kernel's");
+		proxying_audit(daemon->proxying);
+		return;
+	}
 	log_info("Ending, rules stay",
 		 KV("signal", LOG_STR(number == SIGTERM ? "SIGTERM" : "SIGINT")));
 	end(daemon, EXIT_DONE);
@@ -427,7 +432,9 @@ static void on_signal(evutil_socket_t number, short what, void *arg)
 
 static void listen_to_signals(struct daemon *daemon)
 {
-	static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
+	static const int numbers[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1};
+
+	_Static_assert(ARRAY_SIZE(numbers) == ARRAY_SIZE(daemon->signals), "a place for each");
 
 	signal(SIGPIPE, SIG_IGN); /* a tool that ends early is an error of a write, not our end */
 	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {

@@ -240,3 +240,10 @@ void proxier_request_full(struct proxier *proxier)
 	proxier->ops->need_full_sync(proxier->backend);
 	proxier_request(proxier);
 }
+
+/* Before the first good sync there is nothing to compare, and one is due anyway. */
+void proxier_audit(struct proxier *proxier)
+{
+	if (!proxier->good_once || !proxier->ops->audit(proxier->backend))
+		proxier_request_full(proxier);
+}

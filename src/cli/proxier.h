@@ -44,6 +44,8 @@ void proxier_start(struct proxier *proxier);
 void proxier_request(struct proxier *proxier);
 /* A request that also says: trust nothing that was applied before. */
 void proxier_request_full(struct proxier *proxier);
+/* Somebody wants to know whether all rules are right: repairs and logs; a full sync at the least. */
+void proxier_audit(struct proxier *proxier);
 
 /* Runs what is due, and sets the timer that calls this again. Idle calls are harmless. */
 void proxier_tick(struct proxier *proxier);

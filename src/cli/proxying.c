@@ -162,3 +162,8 @@ void proxying_request_full(const struct proxying *proxying)
 {
 	each_proxier(proxying, ALL_FAMILIES, proxier_request_full);
 }
+
+void proxying_audit(const struct proxying *proxying)
+{
+	each_proxier(proxying, ALL_FAMILIES, proxier_audit);
+}

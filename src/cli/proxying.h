@@ -51,3 +51,4 @@ const struct node *proxying_node(const struct proxying *proxying);
 void proxying_start(const struct proxying *proxying);
 void proxying_request(const struct proxying *proxying, unsigned int families);
 void proxying_request_full(const struct proxying *proxying);
+void proxying_audit(const struct proxying *proxying);

@@ -101,6 +101,15 @@ endpoints:
 WEB = service("web", "10.96.0.10", ["10.244.0.5"])
 
 
+#: Asks nf_tables for its generation (NFT_MSG_GETGEN) and prints it.
+GENERATION = """
+import socket, struct
+ask = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 12)
+ask.send(struct.pack("=IHHII4x", 20, 10 << 8 | 16, 1, 1, 0))
+print(struct.unpack_from(">I", ask.recv(4096), 24)[0])
+"""
+
+
 class Daemon:
     """One life of the daemon."""
 
@@ -161,7 +170,7 @@ class Daemon:
 
 
 class Node:
-    def __init__(self, folder, real="/usr/sbin"):
+    def __init__(self, folder, real="/usr/sbin", writer="restore"):
         self.folder = str(folder)
         self.manifests = self.path("manifests")
         self.real = real
@@ -175,6 +184,7 @@ class Node:
         self.flags = [
             "--manifests", self.manifests, "--hostname-override", "n1", "--cluster-cidr", "10.244.0.0/16",
             "--iptables-sync-period", "300ms", "--iptables-min-sync-period", "0s", "--v", "2",
+            "--iptables-writer", writer,
         ]  # fmt: skip
         self._make_namespace()
 
@@ -294,6 +304,14 @@ class Node:
         """iptables-save of both families, without comments and counters."""
         text = self.run(os.path.join(self.real, "iptables-save")) + self.run(os.path.join(self.real, "ip6tables-save"))
         return plain(text)
+
+    def chains(self):
+        """How many chains of Services there are."""
+        return self.run("nft", "-t", "list", "table", "ip", "nat", check=False).count("chain KUBE-S")
+
+    def generation(self):
+        """It grows with every transaction that changes something."""
+        return int(self.run("/usr/bin/python3", "-c", GENERATION))
 
     def wanted(self, manifests=None):
         """What the same manifests render to."""

@@ -121,19 +121,19 @@ def test_tools_missing_at_start(node):
     assert "program 'iptables' not found in PATH" in done.stderr
 
 
-def test_tools_of_one_family_missing_at_start(node):
+def test_tools_of_one_family_missing_at_start(any_node):
     """IPv4 is the primary family and enough."""
-    node.write("web.yaml", WEB)
-    node.serve()
+    any_node.write("web.yaml", WEB)
+    any_node.serve()
     for tool in nodes.TOOLS:
         if tool.startswith("ip6"):
-            node.remove_tool(tool)
+            any_node.remove_tool(tool)
     process = subprocess.Popen(
-        node.inside(["env", f"PATH={node.path('bin')}:/usr/bin:/bin", nodes.PORTOLAN, "run", *node.flags]),
+        any_node.inside(["env", f"PATH={any_node.path('bin')}:/usr/bin:/bin", nodes.PORTOLAN, "run", *any_node.flags]),
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     try:
-        until(node.ask, "the Service works")
+        until(any_node.ask, "the Service works")
     finally:
         process.terminate()
         process.wait(nodes.PATIENCE)
@@ -282,65 +282,65 @@ def test_killed_again_and_again(node):
     assert node.ask()
 
 
-def test_ending_in_good_order_leaves_the_rules(node):
-    daemon = started(node)
-    before = node.saved()
+def test_ending_in_good_order_leaves_the_rules(any_node):
+    daemon = started(any_node)
+    before = any_node.saved()
     assert daemon.end() == 0
-    assert node.saved() == before
-    assert node.ask()
+    assert any_node.saved() == before
+    assert any_node.ask()
 
 
 # -- foreign hands --
 
 
-def test_flush_by_somebody_else_is_repaired(node):
-    daemon = started(node)
+def test_flush_by_somebody_else_is_repaired(any_node):
+    daemon = started(any_node)
     mark = daemon.mark()
-    node.run("nft", "flush", "ruleset")
+    any_node.run("nft", "flush", "ruleset")
     daemon.wait_log(r'"Sync done" ipFamily="IPv4" full=true', mark)
-    node.wait_right()
-    assert node.ask()
+    any_node.wait_right()
+    assert any_node.ask()
 
 
 # -- manifests --
 
 
-def test_folder_vanishes_and_comes_back(node):
-    daemon = started(node)
-    before = node.saved()
+def test_folder_vanishes_and_comes_back(any_node):
+    daemon = started(any_node)
+    before = any_node.saved()
     mark = daemon.mark()
-    node.hide_manifests()
+    any_node.hide_manifests()
     daemon.wait_log("manifest", mark)
-    assert node.saved() == before
-    assert node.ask() and daemon.alive()
-    node.show_manifests()
-    node.write("other.yaml", OTHER)
-    node.wait_right()
-    assert node.ask() and node.ask("10.96.0.11")
+    assert any_node.saved() == before
+    assert any_node.ask() and daemon.alive()
+    any_node.show_manifests()
+    any_node.write("other.yaml", OTHER)
+    any_node.wait_right()
+    assert any_node.ask() and any_node.ask("10.96.0.11")
 
 
-def test_folder_is_deleted_and_made_anew(node):
-    daemon = started(node)
-    node.drop_manifests()
+def test_folder_is_deleted_and_made_anew(any_node):
+    daemon = started(any_node)
+    any_node.drop_manifests()
     daemon.wait_log("manifest", 1)
-    assert node.ask() and daemon.alive()
-    os.mkdir(node.manifests)
-    node.write("web.yaml", WEB)
-    node.write("other.yaml", OTHER)
-    node.wait_right()
-    assert node.ask() and node.ask("10.96.0.11")
+    assert any_node.ask() and daemon.alive()
+    os.mkdir(any_node.manifests)
+    any_node.write("web.yaml", WEB)
+    any_node.write("other.yaml", OTHER)
+    any_node.wait_right()
+    assert any_node.ask() and any_node.ask("10.96.0.11")
 
 
-def test_broken_manifest_keeps_what_was_read_from_it(node):
-    daemon = started(node)
-    before = node.saved()
+def test_broken_manifest_keeps_what_was_read_from_it(any_node):
+    daemon = started(any_node)
+    before = any_node.saved()
     mark = daemon.mark()
-    node.write("web.yaml", "apiVersion: v1\nkind: Service\nmetadata: {name: web\n")
+    any_node.write("web.yaml", "apiVersion: v1\nkind: Service\nmetadata: {name: web\n")
     daemon.wait_log(r"web\.yaml:\d+:\d+", mark)
-    node.write("other.yaml", OTHER)  # the rest goes on
-    until(lambda: node.ask("10.96.0.11"), "the other file is read")
-    assert node.ask() and daemon.alive()
-    node.remove("other.yaml")
-    until(lambda: node.saved() == before, "the state is the one from before")
-    node.write("web.yaml", WEB)
-    node.wait_right()
+    any_node.write("other.yaml", OTHER)  # the rest goes on
+    until(lambda: any_node.ask("10.96.0.11"), "the other file is read")
+    assert any_node.ask() and daemon.alive()
+    any_node.remove("other.yaml")
+    until(lambda: any_node.saved() == before, "the state is the one from before")
+    any_node.write("web.yaml", WEB)
+    any_node.wait_right()

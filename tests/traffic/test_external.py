@@ -133,8 +133,8 @@ def test_localhost_node_ports_open_no_other_door_to_localhost(clusters):
     pod.ip("addr del 127.0.0.1/8 dev lo", f"route add 127.0.0.1/32 via {BRIDGE[4]}")
     assert errors(pod.request("127.0.0.1", 9999, **DROPPED)) == {"timeout"}
     # It is that rule alone which stands between them.
+    cluster.daemon.stop()  # it would put the rule back
     cluster.node.run("iptables", "-F", "KUBE-FIREWALL")
     assert served(pod.request("127.0.0.1", 9999)) == {"private"}
-    cluster.daemon.stop()
     cluster.daemon.start()
     assert errors(pod.request("127.0.0.1", 9999, **DROPPED)) == {"timeout"}

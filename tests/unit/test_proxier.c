@@ -26,7 +26,8 @@ static struct fake {
 	bool ends_inside;    /* syncs end before sync() returns, */
 	int inside_error;    /* with this */
 	bool request_inside; /* a change arrives during such a sync */
-	int opened, closed, syncs, full_requests, watches;
+	int opened, closed, syncs, full_requests, watches, audits;
+	bool can_audit;
 	int64_t cost_ns; /* of syncs */
 	int log;         /* what was logged, as a file */
 	struct proxier *proxier;
@@ -94,6 +95,13 @@ static void fake_watch(struct backend *backend)
 	fake.watches++;
 }
 
+static bool fake_audit(struct backend *backend)
+{
+	(void)backend;
+	fake.audits++;
+	return fake.can_audit;
+}
+
 static const struct backend_ops fake_ops = {
 	.name = "fake",
 	.open = fake_open,
@@ -102,6 +110,7 @@ static const struct backend_ops fake_ops = {
 	.syncing = fake_syncing,
 	.need_full_sync = fake_need_full_sync,
 	.watch = fake_watch,
+	.audit = fake_audit,
 };
 
 static int64_t fake_now(void *arg)
@@ -301,6 +310,25 @@ static void a_zone_change_asks_for_a_full_sync(void **state)
 	assert_int_equal(fake.full_requests, 1);
 	pass(f, 1 * S);
 	assert_int_equal(fake.syncs, 2);
+}
+
+static void an_audit_is_a_full_sync_where_rules_cannot_be_compared(void **state)
+{
+	struct fixture *f = *state;
+
+	make_proxier(f);
+	proxier_start(f->proxier);
+	proxier_audit(f->proxier); /* nothing to compare yet */
+	assert_int_equal(fake.audits, 0);
+	assert_int_equal(fake.full_requests, 1);
+	finish(0, NULL);
+	proxier_audit(f->proxier);
+	assert_int_equal(fake.audits, 1);
+	assert_int_equal(fake.full_requests, 2);
+	fake.can_audit = true;
+	proxier_audit(f->proxier);
+	assert_int_equal(fake.audits, 2);
+	assert_int_equal(fake.full_requests, 2);
 }
 
 static void removed_rules_are_written_again_at_once(void **state)
@@ -510,6 +538,7 @@ int main(void)
 		TEST(a_failed_first_sync_is_tried_again),
 		TEST(a_good_sync_cancels_the_retry),
 		TEST(a_zone_change_asks_for_a_full_sync),
+		TEST(an_audit_is_a_full_sync_where_rules_cannot_be_compared),
 		TEST(removed_rules_are_written_again_at_once),
 		TEST(the_loops_timer_starts_what_is_due),
 		TEST(syncs_that_end_inside_do_not_pile_up),

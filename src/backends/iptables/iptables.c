@@ -5,14 +5,19 @@
 #include "backends/backend.h"
 #include "backends/iptables/canary.h"
 #include "backends/iptables/cleanup.h"
+#include "backends/iptables/nft_sync.h"
 #include "backends/iptables/ruleset.h"
 #include "backends/iptables/sync.h"
 #include "base/log.h"
 #include "kernel/iptables_tool.h"
 #include "kernel/nfacct.h"
+#include "kernel/nft_compat.h"
 #include "kernel/sysctl.h"
 
-/* The iptables backend: rules (ruleset.h), programs (iptables_tool.h), the steps between (sync.h) */
+/*
+ * The iptables backend: rules (ruleset.h) and one of two ways to bring them to the kernel, programs
+ * (iptables_tool.h) and the steps between (sync.h), or netlink (nft_sync.h).
+ */
 
 #define SYSCTL_ROUTE_LOCALNET "net/ipv4/conf/all/route_localnet"
 #define SYSCTL_BE_LIBERAL     "net/netfilter/nf_conntrack_tcp_be_liberal"
@@ -25,9 +30,10 @@ struct backend {
 	struct ruleset_host host;
 	struct iptables_tool *tool;
 	struct ruleset *ruleset;
-	struct sync *sync;
-	struct canary *canary; /* NULL: not watching */
-	bool synced;           /* well, at least once */
+	struct sync *sync;         /* NULL: over netlink */
+	struct nft_sync *nft_sync; /* NULL: with iptables-restore */
+	struct canary *canary;     /* NULL: not watching */
+	bool synced;               /* well, at least once */
 	bool watch_wanted;
 };
 
@@ -103,9 +109,59 @@ static void backend_close(struct backend *backend)
 		return;
 	canary_free(backend->canary);
 	sync_free(backend->sync);
+	nft_sync_free(backend->nft_sync);
 	iptables_tool_close(backend->tool);
 	ruleset_free(backend->ruleset);
 	free(backend);
+}
+
+/* Over netlink? 1 or 0; -EINVAL when that was asked for and cannot be. */
+static int choose_netlink(const struct settings *settings, struct err *err)
+{
+	enum iptables_writer writer = settings->iptables_writer;
+	bool possible = false;
+	struct err reason;
+
+	if (writer == IPTABLES_WRITER_RESTORE)
+		err_set(&reason, -EINVAL, "--iptables-writer says so");
+	else if (settings->iptables_variant != IPTABLES_VARIANT_NFT)
+		err_set(&reason, -EINVAL, "the node uses the legacy variant of iptables");
+	else
+		possible = nft_compat_supported(settings->family, &reason) == 1;
+	if (writer == IPTABLES_WRITER_NETLINK && !possible)
+		return err_set(err, -EINVAL, "--iptables-writer=netlink: %s", reason.text);
+	log_info(possible ? "Rules are written over netlink"
+			  : "Rules are written by iptables-restore",
+		 KV("ipFamily", LOG_STR(family_name(settings->family))),
+		 KV("reason", LOG_STR(possible ? "the variant is nft and the kernel has nft_compat"
+					       : reason.text)));
+	return possible;
+}
+
+static void on_gone(void *arg);
+
+static int open_writer(struct backend *backend, struct err *err)
+{
+	bool nfacct = nfacct_supported() == 1;
+	const struct nft_sync_input input = {
+		.loop = backend->loop,
+		.ruleset = backend->ruleset,
+		.host = &backend->host,
+		.nfacct = nfacct,
+		.settings = backend->settings,
+		.done = on_synced,
+		.flushed = on_gone,
+		.arg = backend,
+	};
+	int r = choose_netlink(backend->settings, err);
+
+	if (r < 0)
+		return r;
+	if (r == 1)
+		return nft_sync_new(&input, &backend->nft_sync, err);
+	backend->sync = sync_new(backend->tool, backend->ruleset, &backend->host, backend->settings,
+				 nfacct, on_synced, backend);
+	return 0;
 }
 
 static int backend_open(struct event_base *loop, const struct settings *settings,
@@ -117,14 +173,14 @@ static int backend_open(struct event_base *loop, const struct settings *settings
 	backend->loop = loop;
 	backend->settings = settings;
 	backend->events = events;
+	backend->ruleset = ruleset_new(settings, &backend->host);
 	r = set_up_host(backend, err);
+	if (r >= 0)
+		r = open_writer(backend, err);
 	if (r < 0) {
 		backend_close(backend);
 		return r;
 	}
-	backend->ruleset = ruleset_new(settings, &backend->host);
-	backend->sync = sync_new(backend->tool, backend->ruleset, &backend->host, settings,
-				 nfacct_supported() == 1, on_synced, backend);
 	*ret = backend;
 	return 0;
 }
@@ -152,6 +208,8 @@ static void start_watching(struct backend *backend)
 		.limit_ns = CANARY_LIMIT_NS,
 	};
 
+	if (backend->nft_sync)
+		return; /* it follows notifications, and has its canaries without looking at them */
 	if (!backend->canary && backend->watch_wanted && backend->synced)
 		backend->canary =
 			canary_new(backend->loop, backend->tool, &times, on_gone, backend);
@@ -175,12 +233,23 @@ static void on_synced(void *arg, const struct backend_result *result)
 
 static void backend_sync(struct backend *backend, struct model *model)
 {
-	sync_start(backend->sync, model);
+	if (backend->nft_sync)
+		nft_sync_start(backend->nft_sync, model);
+	else
+		sync_start(backend->sync, model);
 }
 
 static bool syncing(const struct backend *backend)
 {
-	return sync_running(backend->sync);
+	return backend->nft_sync ? nft_sync_running(backend->nft_sync)
+				 : sync_running(backend->sync);
+}
+
+static bool backend_audit(struct backend *backend)
+{
+	if (backend->nft_sync)
+		nft_sync_audit(backend->nft_sync);
+	return backend->nft_sync;
 }
 
 const struct backend_ops backend_iptables = {
@@ -192,5 +261,6 @@ const struct backend_ops backend_iptables = {
 	.syncing = syncing,
 	.need_full_sync = need_full_sync,
 	.watch = watch,
+	.audit = backend_audit,
 	.cleanup = cleanup_family,
 };

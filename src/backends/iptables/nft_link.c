@@ -52,7 +52,7 @@ static struct nlmsghdr *message(struct nft_link *link, uint16_t type, uint16_t f
 void nft_link_reset(struct nft_link *link)
 {
 	nft_batch_reset(link->batch);
-	link->n_batch_rules = 0;
+	memset(link->n_batch_rules, 0, sizeof(link->n_batch_rules));
 }
 
 void nft_link_new_table(struct nft_link *link, enum table table)
@@ -86,13 +86,13 @@ void nft_link_append(struct nft_link *link, const struct rule *rule)
 
 	if (nft_link_is_shared(rule->chain))
 		flags |= NLM_F_ECHO;
-	link->n_batch_rules++;
+	link->n_batch_rules[rule->table]++;
 	nft_rule_put(message(link, NFT_MSG_NEWRULE, flags), link->family, rule);
 }
 
 void nft_link_prepend(struct nft_link *link, const struct rule *rule)
 {
-	link->n_batch_rules++;
+	link->n_batch_rules[rule->table]++;
 	nft_rule_put(message(link, NFT_MSG_NEWRULE, NLM_F_CREATE), link->family, rule);
 }
 
@@ -149,7 +149,8 @@ int nft_link_commit(struct nft_link *link, uint32_t generation, struct err *err)
 		return r;
 	link->n_transactions++;
 	link->n_messages += n;
-	link->n_rules += link->n_batch_rules;
+	for (size_t i = 0; i < TABLE_COUNT; i++)
+		link->n_rules[i] += link->n_batch_rules[i];
 	return 0;
 }
 

@@ -22,8 +22,8 @@ struct nft_link {
 	/* since the start */
 	size_t n_transactions;
 	size_t n_messages;
-	size_t n_rules;       /* written */
-	size_t n_batch_rules; /* of the batch in hand */
+	size_t n_rules[TABLE_COUNT];       /* written */
+	size_t n_batch_rules[TABLE_COUNT]; /* of the batch in hand */
 };
 
 int nft_link_open(struct nft_link *link, enum family family, struct err *err);

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "backends/iptables/nft_damage.h"
+
+#include <linux/netfilter/nf_tables.h>
+#include <stdlib.h>
+
+#include "backends/iptables/nft_chain.h"
+#include "backends/iptables/nft_rule.h"
+#include "base/arena.h"
+#include "kernel/nft_message.h"
+
+void nft_damage_done(struct nft_damage *damage)
+{
+	map_done(&damage->chains);
+	arena_free(damage->names);
+	free(damage->shared);
+	*damage = (struct nft_damage){0};
+}
+
+bool nft_damage_any(const struct nft_damage *damage)
+{
+	return damage->n_messages > 0 || damage->unknown;
+}
+
+void nft_damage_jumps_init(struct nft_damage_jumps *jumps, enum family family)
+{
+	struct rule jump;
+
+	for (size_t i = 0; i < RULESET_JUMPS; i++) {
+		ruleset_jump(i, &jump);
+		jumps->digests[i] = nft_rule_digest(family, &jump);
+	}
+}
+
+static bool is_jump(const struct nft_damage_jumps *jumps, const struct nlmsghdr *message)
+{
+	struct nft_rule_seen seen;
+
+	if (nft_rule_digest_message(message, &seen) < 0)
+		return false;
+	for (size_t i = 0; i < RULESET_JUMPS; i++)
+		if (jumps->digests[i] == seen.digest)
+			return true;
+	return false;
+}
+
+static void add_chain(struct nft_damage *damage, const char *name)
+{
+	char *copy;
+
+	if (damage->unknown || map_get(&damage->chains, name))
+		return;
+	if (damage->chains.count >= NFT_DAMAGE_CHAINS_MAX) {
+		damage->unknown = true;
+		return;
+	}
+	if (!damage->names)
+		damage->names = arena_new(1024);
+	copy = arena_strdup(damage->names, name);
+	map_set(&damage->chains, copy, copy);
+}
+
+static void add_shared(struct nft_damage *damage, unsigned int number)
+{
+	if (number >= damage->n_shared) {
+		damage->shared = xrealloc(damage->shared, number + 1);
+		memset(damage->shared + damage->n_shared, 0, number + 1 - damage->n_shared);
+		damage->n_shared = number + 1;
+	}
+	damage->shared[number] = true;
+}
+
+static bool is_jump_target(enum table table, const char *chain)
+{
+	struct rule jump;
+
+	for (size_t i = 0; i < RULESET_JUMPS; i++) {
+		ruleset_jump(i, &jump);
+		if (jump.table == table && streq(jump.target.chain, chain))
+			return true;
+	}
+	return false;
+}
+
+/* A chain came or went. Who empties and refills a chain says that it is there, which is no damage. */
+static bool take_chain(struct nft_damage *damage, const struct nft_link *link, enum table table,
+		       const char *chain, bool deleted)
+{
+	unsigned int number;
+
+	if (!deleted)
+		return false;
+	if (streq(chain, CHAIN_CANARY)) {
+		damage->flushed = true;
+	} else if (nft_chain_is_base(table, chain)) {
+		damage->jumps = true;
+	} else if (table == TABLE_NAT && chain_is_per_service(chain)) {
+		add_chain(damage, chain);
+	} else if (nft_state_find_chain(link->state, table, chain, &number)) {
+		add_shared(damage, number);
+		damage->shared_missing = damage->jumps = true;
+	} else if (is_jump_target(table, chain)) {
+		damage->shared_missing = damage->jumps = true;
+	} else {
+		return false;
+	}
+	return true;
+}
+
+static bool take_rule(struct nft_damage *damage, const struct nft_link *link,
+		      const struct nft_damage_jumps *jumps, enum table table, const char *chain,
+		      const struct nlmsghdr *message)
+{
+	bool deleted = nft_message_type(message) == NFT_MSG_DELRULE;
+	unsigned int number;
+
+	if (nft_chain_is_base(table, chain)) {
+		if (!deleted || !is_jump(jumps, message))
+			return false;
+		damage->jumps = true;
+	} else if (table == TABLE_NAT && chain_is_per_service(chain)) {
+		add_chain(damage, chain);
+	} else if (nft_state_find_chain(link->state, table, chain, &number)) {
+		add_shared(damage, number);
+	} else {
+		return false;
+	}
+	return true;
+}
+
+void nft_damage_take(struct nft_damage *damage, const struct nft_link *link,
+		     const struct nft_damage_jumps *jumps, const struct nlmsghdr *message)
+{
+	int type = nft_message_type(message);
+	const char *table_text, *chain;
+	enum table table;
+	bool ours;
+
+	if (nft_message_family(message) != nft_family(link->family))
+		return;
+	/* the first attribute of tables, chains and rules alike is the name of the table */
+	table_text = nft_message_string(message, NFTA_RULE_TABLE);
+	if (!table_text || !nft_link_table_parse(table_text, &table))
+		return;
+	switch (type) {
+	case NFT_MSG_DELTABLE:
+		ours = damage->flushed = true;
+		break;
+	case NFT_MSG_NEWCHAIN:
+	case NFT_MSG_DELCHAIN:
+		chain = nft_message_string(message, NFTA_CHAIN_NAME);
+		ours = chain && take_chain(damage, link, table, chain, type == NFT_MSG_DELCHAIN);
+		break;
+	case NFT_MSG_NEWRULE:
+	case NFT_MSG_DELRULE:
+		chain = nft_message_string(message, NFTA_RULE_CHAIN);
+		ours = chain && take_rule(damage, link, jumps, table, chain, message);
+		break;
+	default:
+		ours = false;
+		break;
+	}
+	damage->n_messages += ours;
+}
+
+void nft_damage_merge(struct nft_damage *damage, struct nft_damage *from)
+{
+	const char *name;
+	size_t at = 0;
+
+	damage->flushed |= from->flushed;
+	damage->unknown |= from->unknown;
+	damage->shared_missing |= from->shared_missing;
+	damage->jumps |= from->jumps;
+	damage->n_messages += from->n_messages;
+	while ((name = map_next_key(&from->chains, &at)))
+		add_chain(damage, name);
+	for (size_t i = 0; i < from->n_shared; i++)
+		if (from->shared[i])
+			add_shared(damage, (unsigned int)i);
+	nft_damage_done(from);
+}
+
+/* -- pace */
+
+int64_t nft_pace_next(const struct nft_pace *pace, int64_t now_ns)
+{
+	return MAX(pace->not_before_ns, now_ns + NFT_PACE_FIRST_NS);
+}
+
+void nft_pace_repaired(struct nft_pace *pace, int64_t cost_ns, bool wrong, int64_t now_ns)
+{
+	if (!wrong) {
+		pace->not_before_ns = now_ns + cost_ns;
+		return;
+	}
+	if (pace->last_ns == 0 || now_ns - pace->last_ns > NFT_PACE_FORGET_NS + pace->pause_ns)
+		pace->pause_ns = 0;
+	else
+		pace->pause_ns = MIN(MAX(2 * pace->pause_ns, NFT_PACE_PAUSE_NS), NFT_PACE_MAX_NS);
+	pace->last_ns = now_ns;
+	pace->not_before_ns = now_ns + MAX(cost_ns, pace->pause_ns);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What others did to our chains, as notifications tell it, until it is repaired: which chains have to
+ * be read back. Foreign rules in base chains, and everything in chains that are not ours, is none of
+ * it; of a base chain only the loss of one of our jumps is.
+ */
+
+#include "backends/iptables/nft_link.h"
+#include "backends/iptables/ruleset.h"
+#include "base/map.h"
+
+#define NFT_DAMAGE_CHAINS_MAX 64 /* more chains of services than this: everything is looked at */
+
+struct nft_damage {
+	bool flushed;      /* a table or a canary is gone: write all again */
+	bool unknown;      /* notifications were lost, or there was too much: look at everything */
+	struct map chains; /* of services, by name */
+	struct arena *names; /* NULL: none */
+	bool *shared;        /* by the number in link->state */
+	size_t n_shared;     /* length of that */
+	bool shared_missing; /* a shared chain was deleted */
+	bool jumps;          /* one is gone */
+	size_t n_messages;
+};
+
+void nft_damage_done(struct nft_damage *damage); /* none any more */
+bool nft_damage_any(const struct nft_damage *damage);
+
+/* Digests of the jumps, to recognise them. */
+struct nft_damage_jumps {
+	uint64_t digests[RULESET_JUMPS];
+};
+
+void nft_damage_jumps_init(struct nft_damage_jumps *jumps, enum family family);
+/* A message of somebody else. */
+void nft_damage_take(struct nft_damage *damage, const struct nft_link *link,
+		     const struct nft_damage_jumps *jumps, const struct nlmsghdr *message);
+/* Adds all of `from`, which is empty afterwards. */
+void nft_damage_merge(struct nft_damage *damage, struct nft_damage *from);
+
+/*
+ * When the next repair may start. The first one is prompt; then each is followed by a pause as long
+ * as it took, and when damage repeats itself the pause grows.
+ */
+struct nft_pace {
+	int64_t not_before_ns;
+	int64_t pause_ns;
+	int64_t last_ns; /* the last repair that found something; 0: never */
+};
+
+#define NFT_PACE_FIRST_NS  (10 * INT64_C(1000000))    /* what belongs together has come by then */
+#define NFT_PACE_PAUSE_NS  (50 * INT64_C(1000000))    /* the first pause that is added ... */
+#define NFT_PACE_MAX_NS    (30 * INT64_C(1000000000)) /* ... and the longest */
+#define NFT_PACE_FORGET_NS (60 * INT64_C(1000000000)) /* of peace, and all is forgotten */
+
+int64_t nft_pace_next(const struct nft_pace *pace, int64_t now_ns);
+/* A repair is over: what it cost, and whether anything was wrong. */
+void nft_pace_repaired(struct nft_pace *pace, int64_t cost_ns, bool wrong, int64_t now_ns);

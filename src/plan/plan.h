@@ -27,6 +27,8 @@ struct port_plan {
 	const char *id; /* "namespace/name" and ":port" when the port has a name */
 
 	struct endpoints *endpoints; /* NULL: none */
+	/* how much each of endpoints->v gets, in proportion; NULL: all the same. Nothing sets it yet */
+	const uint8_t *weights;
 	struct topology_result use;
 
 	/* of this family, in the object's order */

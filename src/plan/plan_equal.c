@@ -34,9 +34,17 @@ static bool list_equal(const struct endpoints *from_a, const struct index_list *
 	return true;
 }
 
+static bool weights_equal(const struct port_plan *a, const struct port_plan *b)
+{
+	if (!a->weights || !b->weights || a->endpoints != b->endpoints)
+		return !a->weights && !b->weights;
+	return memcmp(a->weights, b->weights, a->endpoints->n) == 0;
+}
+
 static bool lists_equal(const struct port_plan *a, const struct port_plan *b)
 {
-	return list_equal(a->endpoints, &a->use.cluster, b->endpoints, &b->use.cluster) &&
+	return weights_equal(a, b) &&
+	       list_equal(a->endpoints, &a->use.cluster, b->endpoints, &b->use.cluster) &&
 	       list_equal(a->endpoints, &a->use.local, b->endpoints, &b->use.local) &&
 	       list_equal(a->endpoints, &a->use.reachable, b->endpoints, &b->use.reachable);
 }

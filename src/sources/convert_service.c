@@ -354,6 +354,8 @@ int convert_service(const K8s__Service *message, const struct convert_notes *not
 	}
 	service = service_new(message->metadata->namespace_, message->metadata->name,
 			      room_for(message));
+	if (message->metadata->creationtimestamp)
+		service->created_s = (uint32_t)message->metadata->creationtimestamp->seconds;
 	r = fill(message, notes, service, err);
 	if (r < 0) {
 		service_unref(service);

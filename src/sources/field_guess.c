@@ -16,7 +16,7 @@ static const struct {
 	const char *fields;
 } unread[] = {
 	{&k8s__object_meta__descriptor,
-	 " generateName selfLink uid generation creationTimestamp deletionGracePeriodSeconds"
+	 " generateName selfLink uid generation deletionGracePeriodSeconds"
 	 " ownerReferences finalizers managedFields clusterName initializers "},
 	{&k8s__service__descriptor, " apiVersion kind "},
 	{&k8s__service_spec__descriptor,

@@ -68,7 +68,7 @@ static void kubernetes_own_fields_are_left_alone(void **state attr_unused)
 		{&k8s__service__descriptor, "apiVersion"},
 		{&k8s__load_balancer_ingress__descriptor, "ports"},
 		{&k8s__slice_endpoint__descriptor, "hostname"},
-		{&k8s__object_meta__descriptor, "creationTimestamp"},
+		{&k8s__object_meta__descriptor, "ownerReferences"},
 		{&k8s__object_meta__descriptor, "managedFields"},
 		{&k8s__node_spec__descriptor, "providerID"},
 		{&k8s__node_status__descriptor, "features"},

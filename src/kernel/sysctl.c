@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#define DISABLE_IPV6 "net/ipv6/conf/all/disable_ipv6"
+
 static const char *proc = "/proc";
 
 void sysctl_set_proc(const char *path)
@@ -78,4 +80,20 @@ int sysctl_ensure(const char *name, int64_t value, struct err *err)
 		return 0;
 	r = sysctl_write(name, value, err);
 	return r < 0 ? r : 1;
+}
+
+bool sysctl_has_ipv6(struct err *err)
+{
+	struct err ignored;
+	int64_t disabled;
+
+	if (!sysctl_proc_exists("net/if_inet6")) {
+		err_set(err, -EAFNOSUPPORT, "the kernel has no IPv6");
+		return false;
+	}
+	if (sysctl_read(DISABLE_IPV6, &disabled, &ignored) >= 0 && disabled == 1) {
+		err_set(err, -EAFNOSUPPORT, "IPv6 is turned off (sysctl %s)", DISABLE_IPV6);
+		return false;
+	}
+	return true;
 }

@@ -15,5 +15,7 @@ int sysctl_ensure(const char *name, int64_t value, struct err *err);
 
 /* Does /proc/NAME exist? */
 bool sysctl_proc_exists(const char *name);
+/* Has this network namespace IPv6? If not, *err says why. */
+bool sysctl_has_ipv6(struct err *err);
 /* Another folder in place of /proc, for tests; NULL: /proc again. Borrowed. */
 void sysctl_set_proc(const char *path);

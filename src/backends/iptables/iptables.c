@@ -21,7 +21,6 @@
 
 #define SYSCTL_ROUTE_LOCALNET "net/ipv4/conf/all/route_localnet"
 #define SYSCTL_BE_LIBERAL     "net/netfilter/nf_conntrack_tcp_be_liberal"
-#define SYSCTL_DISABLE_IPV6   "net/ipv6/conf/all/disable_ipv6"
 
 struct backend {
 	struct event_base *loop;
@@ -39,22 +38,6 @@ struct backend {
 
 /* -- can this host do it? */
 
-static bool has_ipv6(struct err *err)
-{
-	struct err ignored;
-	int64_t disabled;
-
-	if (!sysctl_proc_exists("net/if_inet6")) {
-		err_set(err, -EAFNOSUPPORT, "the kernel has no IPv6");
-		return false;
-	}
-	if (sysctl_read(SYSCTL_DISABLE_IPV6, &disabled, &ignored) >= 0 && disabled == 1) {
-		err_set(err, -EAFNOSUPPORT, "IPv6 is turned off (sysctl %s)", SYSCTL_DISABLE_IPV6);
-		return false;
-	}
-	return true;
-}
-
 static int usable(enum family family, enum iptables_variant variant, struct err *err)
 {
 	static const struct iptables_command list = {
@@ -65,7 +48,7 @@ static int usable(enum family family, enum iptables_variant variant, struct err 
 	struct iptables_tool *tool;
 	int r;
 
-	if (family == FAMILY_IPV6 && !has_ipv6(err))
+	if (family == FAMILY_IPV6 && !sysctl_has_ipv6(err))
 		return 0;
 	r = iptables_tool_open(NULL, family, variant, &tool, err);
 	if (r < 0)

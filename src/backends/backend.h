@@ -37,12 +37,21 @@ struct backend_result {
 	struct err err;
 };
 
+/* Two Services ask for the same address and port, and only one can have it. */
+struct backend_conflict {
+	const char *destination; /* "198.51.100.1:80/tcp", "NodePort 30080/tcp" */
+	const char *service;     /* "namespace/name" of the one that has to wait */
+	const char *owner;
+};
+
 struct backend_events {
 	/* A sync is over. The backend may be told to sync again from inside. */
 	void (*synced)(void *arg, const struct backend_result *result);
 	/* Somebody else removed our rules: a full sync is wanted (and has been noted). */
 	void (*flushed)(void *arg);
 	void *arg;
+	/* A Service waits for what another one owns; told once, and again after it had it. */
+	void (*conflict)(void *arg, const struct backend_conflict *conflict);
 };
 
 struct backend_ops {
@@ -79,3 +88,4 @@ struct backend_ops {
 };
 
 extern const struct backend_ops backend_iptables;
+extern const struct backend_ops backend_nftables;

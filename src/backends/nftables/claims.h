@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Who owns which destination.
+ *
+ * Two Services may ask for the same external IP and port, and a second element with the same key
+ * would make the kernel refuse all that is written with it. So each destination has a line of
+ * claims: the oldest Service is first and owns it, ties go by name; the others wait, and the next
+ * in line takes over when the owner goes.
+ *
+ * A sync changes the claims of services first, and then goes through the destinations touched:
+ * `owner` is what the kernel has, the first claim is what it is to have. claims_settle() makes the
+ * one the other, once the kernel has agreed.
+ */
+
+#include "backends/nftables/elements.h"
+#include "base/map.h"
+
+/* A Service that has, or had, elements. Plans are arranged (slots.h). */
+struct served {
+	char *key;
+	struct service_plan *applied; /* what the kernel has; NULL: nothing */
+	struct service_plan *next;    /* what it is to have; the same one when nothing changed */
+	struct served *next_dirty;
+	bool dirty;
+};
+
+struct claim {
+	struct claim *behind;
+	struct served *service;
+	size_t port; /* index in service->next, or for an owner in service->applied */
+	struct destination destination;
+};
+
+struct spot {
+	struct claim *first;
+	struct claim owner; /* service NULL: nobody */
+	struct spot *next_touched;
+	bool touched;
+	char text[]; /* of the destination: the key */
+};
+
+struct claims {
+	struct map spots;
+	struct spot *touched;
+};
+
+void claims_done(struct claims *claims);
+/* All claims of a service that its plan makes, or has made; touches each. */
+void claims_add(struct claims *claims, struct served *service, const struct service_plan *plan);
+void claims_remove(struct claims *claims, struct served *service, const struct service_plan *plan);
+void claims_settle(struct claims *claims);

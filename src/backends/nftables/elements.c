@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "backends/nftables/elements.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* -- destinations */
+
+void destination_print(const struct destination *destination, char out[static DESTINATION_TEXT_MAX])
+{
+	const char *protocol = protocol_name(destination->protocol);
+	char text[ADDR_PORT_TEXT_MAX];
+
+	if (destination->node_port) {
+		snprintf(out, DESTINATION_TEXT_MAX, "NodePort %u/%s", destination->port, protocol);
+		return;
+	}
+	addr_port_print(&destination->addr, destination->port, text);
+	snprintf(out, DESTINATION_TEXT_MAX, "%s/%s", text, protocol);
+}
+
+static void add_address(const struct port_plan *port, struct destination *v, size_t *n,
+			const struct addr *addr, bool firewalled)
+{
+	for (size_t i = 0; i < *n; i++) {
+		if (!addr_equal(&v[i].addr, addr))
+			continue;
+		v[i].firewalled = v[i].firewalled || firewalled;
+		return;
+	}
+	v[*n] = (struct destination){
+		.external = *n > 0, /* the cluster IP came first */
+		.firewalled = firewalled,
+		.protocol = port->port->protocol,
+		.port = port->port->port,
+		.addr = *addr,
+	};
+	(*n)++;
+}
+
+struct destination *elements_destinations(const struct port_plan *port, size_t *ret_n)
+{
+	struct destination *v = xcalloc(2 + port->n_external_ips + port->n_vips, sizeof(*v));
+	size_t n = 0;
+
+	add_address(port, v, &n, port->cluster_ip, false);
+	for (size_t i = 0; i < port->n_external_ips; i++)
+		add_address(port, v, &n, &port->external_ips[i], false);
+	for (size_t i = 0; i < port->n_vips; i++)
+		add_address(port, v, &n, &port->vips[i], port->n_source_ranges > 0);
+	if (port->port->node_port)
+		v[n++] = (struct destination){
+			.node_port = true,
+			.external = true,
+			.protocol = port->port->protocol,
+			.port = port->port->node_port,
+		};
+	*ret_n = n;
+	return v;
+}
+
+bool elements_have_affinity(const struct port_plan *port)
+{
+	return port->service->sticky_seconds > 0 && port->use.has_endpoints;
+}
+
+/* -- the decisions about one destination */
+
+struct fate {
+	bool first;          /* there is a first verdict */
+	enum chain_id chain; /* its chain, and how many slots if it picks one */
+	uint32_t number;
+	bool cluster, local;           /* groups of slots that are needed */
+	bool cluster_pick, local_pick; /* they are reached through a second step */
+	enum plan_refusal refusal;
+};
+
+/* The cluster IP, and external destinations whose policy is Cluster. */
+static struct fate direct_fate(const struct port_plan *port, bool external, bool local)
+{
+	size_t n = local ? port->use.local.n : port->use.cluster.n;
+	bool sticky = elements_have_affinity(port);
+	struct fate fate = {
+		.refusal = external ? port->external : port->internal,
+		.cluster = !local && n > 0,
+		.local = local && n > 0,
+		.number = (uint32_t)n,
+	};
+
+	fate.first = fate.refusal == PLAN_SERVED && n > 0;
+	fate.cluster_pick = sticky && fate.cluster;
+	fate.local_pick = sticky && fate.local;
+	if (local)
+		fate.chain = sticky ? CHAIN_STICKY_LOCAL : CHAIN_LOCAL_PICK;
+	else if (external)
+		fate.chain = sticky ? CHAIN_MASQ_STICKY : CHAIN_MASQ_PICK;
+	else
+		fate.chain = sticky ? CHAIN_STICKY : CHAIN_PICK;
+	if (sticky)
+		fate.number = 0;
+	return fate;
+}
+
+/* Pods and the node get any endpoint, others one of this node or none. */
+static struct fate external_local_fate(const struct port_plan *port)
+{
+	bool sticky = elements_have_affinity(port);
+
+	return (struct fate){
+		.first = port->use.has_endpoints,
+		.chain = sticky ? CHAIN_EXTERNAL_LOCAL_STICKY : CHAIN_EXTERNAL_LOCAL,
+		.cluster = port->use.cluster.n > 0,
+		.local = port->use.local.n > 0,
+		.cluster_pick = port->use.cluster.n > 0,
+		.local_pick = port->use.local.n > 0,
+		.refusal = port->external,
+	};
+}
+
+static struct fate fate_of(const struct port_plan *port, const struct destination *destination)
+{
+	if (!destination->external)
+		return direct_fate(port, false, port->service->internal_local);
+	if (!port->service->external_local)
+		return direct_fate(port, true, false);
+	return external_local_fate(port);
+}
+
+/* -- elements keyed by a destination */
+
+struct target {
+	const struct destination *destination;
+	element_fn *fn;
+	void *arg;
+};
+
+static void begin_key(struct element *element, const struct target *target, enum container plain,
+		      enum container node_port)
+{
+	const struct destination *destination = target->destination;
+
+	element_begin(element, destination->node_port ? node_port : plain);
+	if (!destination->node_port)
+		element_key_addr(element, &destination->addr);
+	element_key_protocol(element, destination->protocol);
+	element_key_port(element, destination->port);
+}
+
+static void put_first(const struct target *target, const struct fate *fate, const char *comment)
+{
+	struct element element;
+
+	begin_key(&element, target, CONTAINER_SERVICE_IPS, CONTAINER_SERVICE_NODEPORTS);
+	element_goto(&element, chain_for(target->destination->node_port, fate->chain),
+		     fate->number);
+	element.comment = comment;
+	target->fn(target->arg, &element);
+}
+
+static void put_slots(const struct target *target, const struct endpoints *endpoints,
+		      const struct index_list *list, enum container plain, enum container node_port)
+{
+	for (size_t i = 0; i < list->n; i++) {
+		const struct endpoint *endpoint = &endpoints->v[list->v[i]];
+		struct element element;
+
+		begin_key(&element, target, plain, node_port);
+		element_key_number(&element, (uint32_t)i);
+		element_data_endpoint(&element, &endpoint->addr, endpoint->port);
+		target->fn(target->arg, &element);
+	}
+}
+
+static void put_pick(const struct target *target, enum chain_id id, size_t n, enum container plain,
+		     enum container node_port)
+{
+	struct element element;
+
+	begin_key(&element, target, plain, node_port);
+	element_goto(&element, chain_for(target->destination->node_port, id), (uint32_t)n);
+	target->fn(target->arg, &element);
+}
+
+static void put_refusal(const struct target *target, enum plan_refusal refusal, const char *comment)
+{
+	struct element element;
+
+	begin_key(&element, target, CONTAINER_NO_ENDPOINT_SERVICES,
+		  CONTAINER_NO_ENDPOINT_NODEPORTS);
+	if (refusal == PLAN_DROP)
+		element.verdict = VERDICT_DROP;
+	else
+		element_goto(&element, CHAIN_REJECT, 0);
+	element.comment = comment;
+	target->fn(target->arg, &element);
+}
+
+static void put_affinity_id(const struct target *target, uint32_t id)
+{
+	struct element element;
+
+	begin_key(&element, target, CONTAINER_AFFINITY_IDS, CONTAINER_NODEPORT_AFFINITY_IDS);
+	element_data_id(&element, id);
+	target->fn(target->arg, &element);
+}
+
+/* -- source ranges */
+
+static int compare_prefixes(const void *left, const void *right)
+{
+	const struct prefix *a = left, *b = right;
+	int r = addr_compare(&a->addr, &b->addr);
+
+	return r != 0 ? r : (int)a->length - (int)b->length;
+}
+
+/*
+ * Sorted, and without what another one contains: kernels differ in what they make of ranges that
+ * overlap. The load balancer's own addresses are allowed where this node's is: a request from the
+ * node may come back with that source. An array for the caller to free.
+ */
+static struct prefix *allowed_ranges(const struct port_plan *port, size_t *ret_n)
+{
+	struct prefix *v = xcalloc(port->n_source_ranges + port->n_vips, sizeof(*v));
+	size_t n = 0, kept = 0;
+
+	for (size_t i = 0; i < port->n_source_ranges; i++)
+		v[n++] = port->source_ranges[i];
+	for (size_t i = 0; port->node_in_ranges && i < port->n_vips; i++)
+		v[n++] = (struct prefix){port->vips[i], addr_bits(port->vips[i].family)};
+	qsort(v, n, sizeof(*v), compare_prefixes);
+	for (size_t i = 0; i < n; i++)
+		if (kept == 0 || !prefix_contains(&v[kept - 1], &v[i].addr))
+			v[kept++] = v[i];
+	*ret_n = kept;
+	return v;
+}
+
+static void put_firewall(const struct target *target, const struct port_plan *port)
+{
+	size_t n;
+	cleanup_free struct prefix *ranges = allowed_ranges(port, &n);
+	struct element element;
+
+	begin_key(&element, target, CONTAINER_FIREWALLED, CONTAINER_FIREWALLED);
+	target->fn(target->arg, &element);
+	for (size_t i = 0; i < n; i++) {
+		begin_key(&element, target, CONTAINER_SOURCE_RANGES, CONTAINER_SOURCE_RANGES);
+		element_key_addr(&element, &ranges[i].addr);
+		element.prefix = ranges[i].length;
+		target->fn(target->arg, &element);
+	}
+}
+
+void elements_of_destination(const struct port_plan *port, const struct destination *destination,
+			     uint32_t id, bool slots, element_fn *fn, void *arg)
+{
+	const struct target target = {.destination = destination, .fn = fn, .arg = arg};
+	const struct fate fate = fate_of(port, destination);
+
+	if (fate.first)
+		put_first(&target, &fate, port->id);
+	if (slots && fate.cluster)
+		put_slots(&target, port->endpoints, &port->use.cluster, CONTAINER_ENDPOINTS,
+			  CONTAINER_NODEPORT_ENDPOINTS);
+	if (slots && fate.local)
+		put_slots(&target, port->endpoints, &port->use.local, CONTAINER_LOCAL_ENDPOINTS,
+			  CONTAINER_NODEPORT_LOCAL_ENDPOINTS);
+	if (fate.cluster_pick)
+		put_pick(&target, CHAIN_PICK, port->use.cluster.n, CONTAINER_CLUSTER_PICKS,
+			 CONTAINER_NODEPORT_CLUSTER_PICKS);
+	if (fate.local_pick)
+		put_pick(&target, CHAIN_LOCAL_PICK, port->use.local.n, CONTAINER_LOCAL_PICKS,
+			 CONTAINER_NODEPORT_LOCAL_PICKS);
+	if (fate.refusal != PLAN_SERVED)
+		put_refusal(&target, fate.refusal, port->id);
+	if (destination->firewalled)
+		put_firewall(&target, port);
+	if (fate.first && elements_have_affinity(port))
+		put_affinity_id(&target, id);
+}
+
+/* -- elements of a service port, and shared ones */
+
+static void put_members(const struct port_plan *port, const struct index_list *list, uint32_t id,
+			enum container container, element_fn *fn, void *arg)
+{
+	struct element_list members = {0};
+
+	for (size_t i = 0; i < list->n; i++) {
+		const struct endpoint *endpoint = &port->endpoints->v[list->v[i]];
+		struct element element;
+
+		element_begin(&element, container);
+		element_key_number(&element, id);
+		element_key_addr(&element, &endpoint->addr);
+		element_key_port(&element, endpoint->port);
+		element_list_add(&members, &element);
+	}
+	element_list_sort(&members);
+	for (size_t i = 0; i < members.n; i++)
+		fn(arg, &members.v[i]);
+	element_list_done(&members);
+}
+
+void elements_of_port(const struct port_plan *port, uint32_t id, element_fn *fn, void *arg)
+{
+	struct element element;
+
+	if (!elements_have_affinity(port))
+		return;
+	element_begin(&element, CONTAINER_AFFINITY_TIMEOUTS);
+	element_key_number(&element, id);
+	element_goto(&element, CHAIN_REMEMBER_FOR, port->service->sticky_seconds);
+	fn(arg, &element);
+	put_members(port, &port->use.cluster, id, CONTAINER_AFFINITY_MEMBERS, fn, arg);
+	put_members(port, &port->use.local, id, CONTAINER_LOCAL_AFFINITY_MEMBERS, fn, arg);
+}
+
+void elements_shared(const struct port_plan *port, element_fn *fn, void *arg)
+{
+	struct element element;
+
+	element_begin(&element, CONTAINER_CLUSTER_IPS);
+	element_key_addr(&element, port->cluster_ip);
+	fn(arg, &element);
+	for (size_t i = 0; i < port->use.reachable.n; i++) {
+		const struct endpoint *endpoint = &port->endpoints->v[port->use.reachable.v[i]];
+
+		if (!(endpoint->flags & ENDPOINT_LOCAL))
+			continue;
+		element_begin(&element, CONTAINER_HAIRPIN_CONNECTIONS);
+		element_key_addr(&element, &endpoint->addr);
+		element_key_addr(&element, &endpoint->addr);
+		element_key_protocol(&element, port->port->protocol);
+		element_key_port(&element, endpoint->port);
+		fn(arg, &element);
+	}
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What table kube-proxy always holds: containers, chains and the rules in them. None of it depends
+ * on Services, but for the chains with a number, which are written when an element first names
+ * them.
+ */
+
+#include "backends/nftables/writer.h"
+#include "plan/settings.h"
+
+#define LAYOUT_TABLE "kube-proxy"
+/* The table's comment, by which it is known as ours, and as laid out like this. */
+#define LAYOUT_COMMENT "rules for kube-proxy, by Portolan (layout 1)"
+
+/* Facts that the rules stand on. */
+struct layout_facts {
+	const struct settings *settings;
+	const struct prefix *service_cidrs; /* of the family */
+	size_t n_service_cidrs;
+	bool affinity; /* some service port has it */
+};
+
+void layout_containers(struct writer *writer);
+void layout_fixed_chains(struct writer *writer);
+/* The rules of a fixed chain, which is there and empty. */
+void layout_rules(struct writer *writer, const struct layout_facts *facts, enum chain_id id);
+/* A chain with a number, and its rules. The chains that it leads to must be there: pick-1, pick-n. */
+void layout_numbered(struct writer *writer, const struct settings *settings, struct chain chain);

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <event2/event.h>
+#include <linux/netfilter/nf_tables.h>
+#include <stdlib.h>
+
+#include "backends/backend.h"
+#include "backends/nftables/layout.h"
+#include "backends/nftables/maps_sync.h"
+#include "backends/nftables/probe.h"
+#include "base/clock.h"
+#include "kernel/nft_listener.h"
+#include "kernel/nft_message.h"
+#include "kernel/nft_socket.h"
+#include "kernel/sysctl.h"
+
+/*
+ * The nftables backend: what is wanted (state.h), the transaction (maps_sync.h), and an ear for
+ * foreign hands. Whoever changes table kube-proxy of our family makes us write all of it again, at
+ * once, but not more often than once in REPAIR_INTERVAL_NS: somebody may do it again and again.
+ */
+
+#define REPAIR_INTERVAL_NS CLOCK_NS_PER_SECOND
+#define TABLE_ATTRIBUTE    1 /* of the messages of all kinds: NFTA_TABLE_NAME, NFTA_CHAIN_TABLE... */
+
+_Static_assert(NFTA_TABLE_NAME == TABLE_ATTRIBUTE && NFTA_CHAIN_TABLE == TABLE_ATTRIBUTE &&
+		       NFTA_RULE_TABLE == TABLE_ATTRIBUTE && NFTA_SET_TABLE == TABLE_ATTRIBUTE &&
+		       NFTA_SET_ELEM_LIST_TABLE == TABLE_ATTRIBUTE &&
+		       NFTA_OBJ_TABLE == TABLE_ATTRIBUTE && NFTA_FLOWTABLE_TABLE == TABLE_ATTRIBUTE,
+	       "one number names the table everywhere");
+
+struct backend {
+	const struct settings *settings;
+	const struct backend_events *events;
+	struct nft_socket *socket;
+	struct nft_listener *listener;
+	struct maps_sync *sync;
+	struct event *repair_timer;
+	int64_t last_repair_ns;
+	bool watching;
+	bool touched; /* by somebody else, since that was last asked */
+	bool in_sync;
+};
+
+static int usable(enum family family, enum iptables_variant variant attr_unused, struct err *err)
+{
+	cleanup_nft_socket struct nft_socket *socket = NULL;
+
+	if (family == FAMILY_IPV6 && !sysctl_has_ipv6(err))
+		return 0;
+	if (nft_socket_open(&socket, err) < 0)
+		return 0;
+	return probe(socket, family, err);
+}
+
+/* -- foreign hands */
+
+static void on_message(void *arg, const struct nlmsghdr *message)
+{
+	struct backend *backend = arg;
+	const char *table = nft_message_string(message, TABLE_ATTRIBUTE);
+
+	if (nft_message_family(message) == nft_family(backend->settings->family) && table &&
+	    streq(table, LAYOUT_TABLE))
+		backend->touched = true;
+}
+
+static void ask_for_repair(struct backend *backend)
+{
+	backend->last_repair_ns = clock_now_ns();
+	maps_sync_need_full(backend->sync);
+	backend->touched = false;
+	backend->events->flushed(backend->events->arg);
+}
+
+static void on_repair_timer(evutil_socket_t fd attr_unused, short what attr_unused, void *arg)
+{
+	struct backend *backend = arg;
+
+	if (backend->touched)
+		ask_for_repair(backend);
+}
+
+static void react(struct backend *backend)
+{
+	int64_t wait = backend->last_repair_ns + REPAIR_INTERVAL_NS - clock_now_ns();
+	struct timeval delay;
+
+	if (!backend->touched || backend->in_sync || !backend->watching)
+		return;
+	if (wait <= 0) {
+		ask_for_repair(backend);
+		return;
+	}
+	clock_to_timeval(wait, &delay);
+	event_add(backend->repair_timer, &delay);
+}
+
+static void on_generation(void *arg, uint32_t id attr_unused, uint32_t pid attr_unused,
+			  const char *process attr_unused)
+{
+	react(arg);
+}
+
+static void on_own_generation(void *arg attr_unused, uint32_t id attr_unused)
+{
+}
+
+/* Nobody can say what was in what we did not hear. */
+static void on_lost(void *arg)
+{
+	struct backend *backend = arg;
+
+	backend->touched = true;
+	react(backend);
+}
+
+static bool foreign(void *arg)
+{
+	struct backend *backend = arg;
+	bool touched;
+
+	nft_listener_drain(backend->listener);
+	touched = backend->touched;
+	backend->touched = false;
+	return touched;
+}
+
+static void on_conflict(void *arg, const struct state_conflict *conflict)
+{
+	const struct backend *backend = arg;
+	const struct backend_conflict told = {
+		.destination = conflict->destination,
+		.service = conflict->service,
+		.owner = conflict->owner,
+	};
+
+	backend->events->conflict(backend->events->arg, &told);
+}
+
+/* -- open and close */
+
+static void backend_close(struct backend *backend)
+{
+	if (!backend)
+		return;
+	nft_listener_free(backend->listener);
+	maps_sync_free(backend->sync);
+	nft_socket_free(backend->socket);
+	if (backend->repair_timer)
+		event_free(backend->repair_timer);
+	free(backend);
+}
+
+static int open_parts(struct backend *backend, struct event_base *loop, struct err *err)
+{
+	static const struct nft_listener_events heard = {
+		.message = on_message,
+		.generation = on_generation,
+		.own_generation = on_own_generation,
+		.lost = on_lost,
+	};
+	const struct maps_sync_ops ops = {
+		.foreign = foreign, .conflict = on_conflict, .arg = backend};
+	int r = nft_socket_open(&backend->socket, err);
+
+	if (r < 0)
+		return r;
+	backend->sync = maps_sync_new(backend->socket, backend->settings, &ops);
+	backend->repair_timer = evtimer_new(loop, on_repair_timer, backend);
+	return nft_listener_open(loop, nft_socket_port(backend->socket), &heard, backend,
+				 &backend->listener, err);
+}
+
+static int backend_open(struct event_base *loop, const struct settings *settings,
+			const struct backend_events *events, struct backend **ret, struct err *err)
+{
+	struct backend *backend = xcalloc(1, sizeof(*backend));
+	int r;
+
+	backend->settings = settings;
+	backend->events = events;
+	backend->last_repair_ns = clock_now_ns() - REPAIR_INTERVAL_NS;
+	r = open_parts(backend, loop, err);
+	if (r < 0) {
+		backend_close(backend);
+		return r;
+	}
+	*ret = backend;
+	return 0;
+}
+
+/* -- syncing */
+
+static void backend_sync(struct backend *backend, struct model *model)
+{
+	struct model_changes changes;
+	struct backend_result result;
+
+	backend->in_sync = true;
+	model_take_changes(model, backend->settings->family, &changes);
+	maps_sync_run(backend->sync, model, &changes, &result);
+	backend->in_sync = false;
+	backend->events->synced(backend->events->arg, &result);
+	model_changes_done(&changes);
+}
+
+static bool syncing(const struct backend *backend)
+{
+	return backend->in_sync;
+}
+
+static void need_full_sync(struct backend *backend)
+{
+	maps_sync_need_full(backend->sync);
+}
+
+static void watch(struct backend *backend)
+{
+	backend->watching = true;
+	react(backend);
+}
+
+static int cleanup(enum family family, enum iptables_variant variant attr_unused, struct err *err)
+{
+	cleanup_nft_socket struct nft_socket *socket = NULL;
+	int r = nft_socket_open(&socket, err);
+
+	if (r < 0)
+		return r;
+	return maps_sync_delete(socket, family, err);
+}
+
+const struct backend_ops backend_nftables = {
+	.name = "nftables",
+	.usable = usable,
+	.open = backend_open,
+	.close = backend_close,
+	.sync = backend_sync,
+	.syncing = syncing,
+	.need_full_sync = need_full_sync,
+	.watch = watch,
+	.cleanup = cleanup,
+};

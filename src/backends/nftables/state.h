@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What table kube-proxy of one family holds and is to hold: plans, owners, counts and ids, but no
+ * netlink and no clock. What a sync does with it:
+ *
+ *	state_begin()   takes the model's changes and plans what is dirty; for a full sync everything
+ *	state_write_*() says to a writer what has to be written
+ *	state_end()     what was wanted is now applied; or, after a failure, the next one must be full
+ *
+ * Nothing walks all services in a sync that is not full.
+ */
+
+#include "backends/nftables/affinity_ids.h"
+#include "backends/nftables/claims.h"
+#include "backends/nftables/layout.h"
+#include "model/model.h"
+
+struct state;
+
+/* A Service that waits for a destination that another one owns. Texts are borrowed. */
+struct state_conflict {
+	const char *destination; /* "198.51.100.1:80/tcp" */
+	const char *service;     /* "namespace/name": who waits */
+	const char *owner;
+};
+
+typedef void state_conflict_fn(void *arg, const struct state_conflict *conflict);
+
+struct state *state_new(const struct settings *settings); /* borrowed */
+struct state *state_free(struct state *state);            /* accepts NULL, returns NULL */
+
+/* Ids that the kernel still knows clients by; before the first state_begin(). */
+struct affinity_ids *state_affinity_ids(struct state *state);
+
+/*
+ * changes: what the model's family has to look at again, of which a full sync makes no use.
+ * addresses: of this node's interfaces.
+ */
+void state_begin(struct state *state, const struct model *model,
+		 const struct model_changes *changes, bool full, const struct addr *addresses,
+		 size_t n_addresses);
+/* A full sync: chains and their rules; then, containers being empty, all elements. */
+void state_write_chains(struct state *state, struct writer *writer);
+void state_write_elements(struct state *state, struct writer *writer);
+/* Any other. Removals come first; flush_chain() empties a chain whose rules follow. */
+void state_write_delta(struct state *state, struct writer *writer,
+		       void (*flush_chain)(struct writer *writer, struct chain chain));
+/* Calls conflict() for each Service that waits since this sync. */
+void state_end(struct state *state, bool success, state_conflict_fn *conflict, void *arg);
+
+/* Is a chain of that name wanted, as of the last state_write_*()? */
+bool state_has_chain(const struct state *state, const char *name);
+/* Service ports with a Local policy and only remote endpoints, in all. */
+void state_count_no_local(const struct state *state, size_t *ret_internal, size_t *ret_external);
+/* Has an endpoint left a service port with affinity, so that clients must be forgotten? */
+bool state_lost_members(const struct state *state);
+/* After state_end(): each service port with affinity, and its id. */
+typedef void state_affinity_fn(void *arg, uint32_t id, const struct port_plan *port);
+void state_each_affinity(struct state *state, state_affinity_fn *fn, void *arg);

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * A rule of table kube-proxy as a value: a chain and statements, evaluated from left to right until
+ * one does not hold. A statement has two writers, nf_tables expressions (statement_put.h) and nft's
+ * words (statement_text.h); what they write means the same.
+ */
+
+#include "backends/nftables/chain.h"
+#include "backends/nftables/container.h"
+#include "model/service.h"
+
+/* What of a packet a key is made of. */
+enum operand {
+	OPERAND_END = 0,
+	OPERAND_SADDR,
+	OPERAND_DADDR,
+	OPERAND_PROTOCOL,
+	OPERAND_DPORT,
+	OPERAND_RANDOM, /* a number below statement.number */
+	OPERAND_PRIORITY,
+	OPERAND_ORIGINAL_DADDR, /* before it was translated */
+	OPERAND_ORIGINAL_DPORT,
+	OPERAND_COUNT,
+};
+
+#define STATEMENT_KEY 5
+
+enum statement_kind {
+	STATEMENT_END = 0,
+	/* conditions */
+	STATEMENT_NEW,         /* ct state new */
+	STATEMENT_TRANSLATED,  /* ct status dnat */
+	STATEMENT_PROTOCOL,    /* meta l4proto tcp */
+	STATEMENT_SOURCE,      /* ip saddr 10.244.0.0/16 */
+	STATEMENT_DESTINATION, /* ip daddr 127.0.0.0/8 */
+	STATEMENT_INTERFACE,   /* iifname "cni0", or with is_prefix "cali*" */
+	STATEMENT_FROM_NODE,   /* fib saddr type local */
+	STATEMENT_TO_NODE,     /* fib daddr type local */
+	STATEMENT_IN,          /* KEY @set */
+	STATEMENT_MARKED,      /* meta mark & X != 0 */
+	/* what happens */
+	STATEMENT_SET_MARK,    /* meta mark set meta mark | X */
+	STATEMENT_TOGGLE_MARK, /* meta mark set meta mark ^ X */
+	STATEMENT_DNAT,        /* dnat ip to KEY map @map */
+	STATEMENT_TAKE_ID,     /* meta priority set KEY map @map */
+	STATEMENT_DROP_ID,     /* meta priority set none */
+	STATEMENT_UPDATE,      /* update @map { client . id timeout Ts : endpoint } */
+	STATEMENT_MASQUERADE,  /* masquerade fully-random */
+	/* how it ends */
+	STATEMENT_VMAP, /* KEY vmap @map */
+	STATEMENT_JUMP,
+	STATEMENT_GOTO,
+	STATEMENT_DROP,
+	STATEMENT_REJECT,
+	STATEMENT_COUNT,
+};
+
+struct statement {
+	enum statement_kind kind;
+	bool not ;
+	bool is_prefix;         /* of an interface's name */
+	enum protocol protocol; /* the fields below: as the kind needs */
+	enum container container;
+	struct chain chain;
+	uint32_t number; /* slots, mark, or seconds */
+	enum operand key[STATEMENT_KEY];
+	struct prefix prefix;
+	const char *interface;
+};
+
+#define STATEMENTS_MAX 8
+
+struct nft_rule {
+	struct chain chain;
+	const char *comment; /* NULL: none */
+	size_t n;
+	struct statement v[STATEMENTS_MAX];
+};

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "backends/nftables/table.h"
+
+#include <errno.h>
+#include <libmnl/libmnl.h>
+#include <linux/netfilter/nf_tables.h>
+#include <stdlib.h>
+
+#include "backends/nftables/elements.h"
+#include "backends/nftables/layout.h"
+#include "kernel/nft_dump.h"
+#include "kernel/nft_message.h"
+
+/* -- whose it is */
+
+/* The comment is an entry of user data (user_data.h): type 0, length, text with NUL. */
+static bool has_our_comment(const struct nlmsghdr *message)
+{
+	const struct nlattr *attribute = nft_message_attr(message, NFTA_TABLE_USERDATA);
+	const uint8_t *data;
+
+	if (!attribute || mnl_attr_get_payload_len(attribute) < 2 + sizeof(LAYOUT_COMMENT))
+		return false;
+	data = mnl_attr_get_payload(attribute);
+	return data[0] == 0 && data[1] == sizeof(LAYOUT_COMMENT) &&
+	       memcmp(data + 2, LAYOUT_COMMENT, sizeof(LAYOUT_COMMENT)) == 0;
+}
+
+static int take_table(void *arg, const struct nlmsghdr *message, struct err *err attr_unused)
+{
+	enum table_kind *kind = arg;
+
+	*kind = has_our_comment(message) ? TABLE_OURS : TABLE_FOREIGN;
+	return 0;
+}
+
+int table_find(struct nft_socket *socket, enum family family, enum table_kind *ret, struct err *err)
+{
+	static const struct nft_dump_ops ops = {.message = take_table};
+	const struct nft_dump_request request = {
+		.type = NFT_MSG_GETTABLE,
+		.family = family,
+		.table = LAYOUT_TABLE,
+		.one = true,
+	};
+	enum table_kind kind = TABLE_ABSENT;
+	int r = nft_dump(socket, &request, &ops, &kind, err);
+
+	if (r < 0 && r != -ENOENT)
+		return r;
+	*ret = r == -ENOENT ? TABLE_ABSENT : kind;
+	return 0;
+}
+
+/* -- chains */
+
+static void forget_chains(void *arg)
+{
+	table_chains_done(arg);
+}
+
+static int take_chain(void *arg, const struct nlmsghdr *message, struct err *err)
+{
+	struct table_chains *chains = arg;
+	const char *name = nft_message_string(message, NFTA_CHAIN_NAME);
+
+	if (!name)
+		return err_set(err, -EBADMSG, "the kernel lists a chain without a name");
+	array_grow(&chains->names, &chains->capacity, chains->n, sizeof(*chains->names));
+	chains->names[chains->n++] = xstrdup(name);
+	return 0;
+}
+
+int table_list_chains(struct nft_socket *socket, enum family family, struct table_chains *ret,
+		      struct err *err)
+{
+	static const struct nft_dump_ops ops = {.restart = forget_chains, .message = take_chain};
+	const struct nft_dump_request request = {
+		.type = NFT_MSG_GETCHAIN,
+		.family = family,
+		.table = LAYOUT_TABLE,
+	};
+
+	return nft_dump(socket, &request, &ops, ret, err);
+}
+
+void table_chains_done(struct table_chains *chains)
+{
+	for (size_t i = 0; i < chains->n; i++)
+		free(chains->names[i]);
+	free(chains->names);
+	*chains = (struct table_chains){0};
+}
+
+/* -- elements */
+
+static bool fits(const struct nlattr *attribute, const void *end)
+{
+	return mnl_attr_ok(attribute, (int)((const char *)end - (const char *)attribute));
+}
+
+/* The bytes of NFTA_DATA_VALUE inside a key or data; NULL: it is something else. */
+static const uint8_t *value_of(const struct nlattr *nest, size_t *ret_n)
+{
+	const char *end = (const char *)mnl_attr_get_payload(nest) + mnl_attr_get_payload_len(nest);
+	const struct nlattr *attribute = mnl_attr_get_payload(nest);
+
+	for (; fits(attribute, end); attribute = mnl_attr_next(attribute)) {
+		if (mnl_attr_get_type(attribute) != NFTA_DATA_VALUE)
+			continue;
+		*ret_n = mnl_attr_get_payload_len(attribute);
+		return mnl_attr_get_payload(attribute);
+	}
+	return NULL;
+}
+
+static int take_element(const struct nlattr *nest, table_element_fn *fn, void *arg, struct err *err)
+{
+	const char *end = (const char *)mnl_attr_get_payload(nest) + mnl_attr_get_payload_len(nest);
+	const struct nlattr *attribute = mnl_attr_get_payload(nest);
+	struct table_element element = {0};
+
+	for (; fits(attribute, end); attribute = mnl_attr_next(attribute)) {
+		if (mnl_attr_get_type(attribute) == NFTA_SET_ELEM_KEY)
+			element.key = value_of(attribute, &element.key_size);
+		else if (mnl_attr_get_type(attribute) == NFTA_SET_ELEM_DATA)
+			element.data = value_of(attribute, &element.data_size);
+	}
+	if (!element.key)
+		return err_set(err, -EBADMSG, "the kernel lists an element without a key");
+	fn(arg, &element);
+	return 0;
+}
+
+int table_each_element(const struct nlmsghdr *message, table_element_fn *fn, void *arg,
+		       struct err *err)
+{
+	const struct nlattr *list = nft_message_attr(message, NFTA_SET_ELEM_LIST_ELEMENTS);
+	const struct nlattr *attribute;
+	const char *end;
+	int r = 0;
+
+	if (!list)
+		return 0; /* an empty set is listed so */
+	end = (const char *)mnl_attr_get_payload(list) + mnl_attr_get_payload_len(list);
+	attribute = mnl_attr_get_payload(list);
+	for (; r == 0 && fits(attribute, end); attribute = mnl_attr_next(attribute))
+		if (mnl_attr_get_type(attribute) == NFTA_LIST_ELEM)
+			r = take_element(attribute, fn, arg, err);
+	return r;
+}
+
+static int list_elements(struct nft_socket *socket, enum family family, enum container container,
+			 const struct nft_dump_ops *ops, void *arg, struct err *err)
+{
+	const struct nft_dump_request request = {
+		.type = NFT_MSG_GETSETELEM,
+		.family = family,
+		.table = LAYOUT_TABLE,
+		.chain = container_types[container].name,
+	};
+
+	return nft_dump(socket, &request, ops, arg, err);
+}
+
+/* -- ids */
+
+struct id_list {
+	enum family family;
+	bool node_port;
+	struct affinity_ids *ids;
+};
+
+static enum protocol protocol_of(uint8_t number)
+{
+	for (enum protocol i = 0; i < PROTOCOL_COUNT; i++)
+		if (element_protocol_number(i) == number)
+			return i;
+	return PROTOCOL_COUNT;
+}
+
+static uint16_t port_of(const uint8_t *bytes)
+{
+	return (uint16_t)(bytes[0] << 8 | bytes[1]);
+}
+
+static uint32_t number_of(const uint8_t *bytes)
+{
+	uint32_t number;
+
+	memcpy(&number, bytes, sizeof(number));
+	return number;
+}
+
+static struct addr addr_of(enum family family, const uint8_t *bytes)
+{
+	struct addr addr = {.family = (uint8_t)family};
+
+	memcpy(addr.bytes, bytes, addr_bytes(family));
+	return addr;
+}
+
+static void take_id(void *arg, const struct table_element *element)
+{
+	const struct id_list *list = arg;
+	struct destination destination = {.node_port = list->node_port};
+	size_t n = list->node_port ? 0 : addr_bytes(list->family);
+	char text[DESTINATION_TEXT_MAX];
+
+	if (element->key_size != n + 8 || !element->data || element->data_size != 4)
+		return;
+	if (!list->node_port)
+		destination.addr = addr_of(list->family, element->key);
+	destination.protocol = protocol_of(element->key[n]);
+	destination.port = port_of(element->key + n + 4);
+	if (destination.protocol == PROTOCOL_COUNT)
+		return;
+	destination_print(&destination, text);
+	affinity_ids_found(list->ids, text, number_of(element->data));
+}
+
+static int take_id_message(void *arg, const struct nlmsghdr *message, struct err *err)
+{
+	return table_each_element(message, take_id, arg, err);
+}
+
+int table_find_ids(struct nft_socket *socket, enum family family, struct affinity_ids *ids,
+		   struct err *err)
+{
+	static const struct nft_dump_ops ops = {.message = take_id_message};
+	struct id_list list = {.family = family, .ids = ids};
+	int r = list_elements(socket, family, CONTAINER_AFFINITY_IDS, &ops, &list, err);
+
+	if (r < 0)
+		return r;
+	list.node_port = true;
+	return list_elements(socket, family, CONTAINER_NODEPORT_AFFINITY_IDS, &ops, &list, err);
+}
+
+/* -- clients */
+
+struct client_list {
+	enum family family;
+	table_client_fn *fn;
+	table_restart_fn *restart;
+	void *arg;
+};
+
+static void take_client(void *arg, const struct table_element *element)
+{
+	const struct client_list *list = arg;
+	size_t n = addr_bytes(list->family);
+	struct table_client client;
+
+	if (element->key_size != n + 4 || !element->data || element->data_size != n + 4)
+		return;
+	client = (struct table_client){
+		.client = addr_of(list->family, element->key),
+		.id = number_of(element->key + n),
+		.endpoint = addr_of(list->family, element->data),
+		.port = port_of(element->data + n),
+	};
+	list->fn(list->arg, &client);
+}
+
+static int take_client_message(void *arg, const struct nlmsghdr *message, struct err *err)
+{
+	return table_each_element(message, take_client, arg, err);
+}
+
+static void restart_clients(void *arg)
+{
+	const struct client_list *list = arg;
+
+	list->restart(list->arg);
+}
+
+int table_each_client(struct nft_socket *socket, enum family family, enum container container,
+		      table_client_fn *fn, table_restart_fn *restart, void *arg, struct err *err)
+{
+	static const struct nft_dump_ops ops = {.restart = restart_clients,
+						.message = take_client_message};
+	struct client_list list = {.family = family, .fn = fn, .restart = restart, .arg = arg};
+
+	return list_elements(socket, family, container, &ops, &list, err);
+}

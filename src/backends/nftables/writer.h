@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Who hears what is to be written to table kube-proxy of one family: a netlink transaction
+ * (batch_writer.h), a script for nft (script_writer.h), or a count. All of it is said in an order
+ * in which each thing is there before it is named.
+ */
+
+#include "backends/nftables/element.h"
+#include "backends/nftables/statement.h"
+
+struct writer;
+
+struct writer_ops {
+	void (*container)(struct writer *writer, enum container container); /* if it is not there */
+	void (*chain)(struct writer *writer, struct chain chain);           /* if it is not there */
+	void (*rule)(struct writer *writer, const struct nft_rule *rule);   /* appended */
+	void (*add)(struct writer *writer, const struct element *element);
+	void (*remove)(struct writer *writer, const struct element *element);
+};
+
+struct writer {
+	const struct writer_ops *ops;
+	enum family family;
+};

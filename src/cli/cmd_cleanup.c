@@ -9,8 +9,11 @@
 /* 1: cleaned, 0: the family is not usable on this host (reason in *err), negative: failed. */
 static int clean_family(enum family family, enum iptables_variant variant, struct err *err)
 {
-	int r = backend_iptables.usable(family, variant, err);
+	int r = backend_nftables.cleanup(family, variant, err);
 
+	if (r < 0)
+		return r;
+	r = backend_iptables.usable(family, variant, err);
 	if (r <= 0)
 		return r;
 	r = backend_iptables.cleanup(family, variant, err);

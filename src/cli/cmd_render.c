@@ -11,7 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "backends/backend.h"
 #include "backends/iptables/render.h"
+#include "backends/nftables/script.h"
 #include "cli/options.h"
 #include "sources/manifests.h"
 
@@ -22,8 +24,8 @@ struct render_job {
 	bool both;
 };
 
-static void check_job(const struct options *options, struct render_job *ret,
-		      struct problems *problems)
+static void check_job(const struct options *options, const struct config *config,
+		      struct render_job *ret, struct problems *problems)
 {
 	const char *families = options->ip_family;
 
@@ -32,6 +34,9 @@ static void check_job(const struct options *options, struct render_job *ret,
 		problems_add(problems, "no source: give --manifests DIR");
 	if (render_format_parse(options->format, &ret->format) < 0)
 		problems_add(problems, "--format: \"%s\" is not restore or save", options->format);
+	else if (ret->format != RENDER_RESTORE && config->backend != &backend_iptables)
+		problems_add(problems, "--format: \"%s\" is for iptables mode only",
+			     options->format);
 	ret->both = streq(families, "both");
 	ret->families[FAMILY_IPV4] = ret->both || streq(families, "ipv4");
 	ret->families[FAMILY_IPV6] = ret->both || streq(families, "ipv6");
@@ -116,14 +121,31 @@ static struct addr *node_addresses(const struct node *node, const struct node_ip
 	return addresses;
 }
 
-static int render_family(const struct render_job *job, const struct config *config,
-			 struct model *model, enum family family, struct text *ret, struct err *err)
+static void render_iptables(const struct render_job *job, const struct settings *settings,
+			    struct model *model, const struct addr *addresses, size_t n,
+			    struct text *ret)
 {
 	static const struct ruleset_host host = {
 		.random_fully = true,
 		.nfacct_invalid = true,
 		.nfacct_localhost = true,
 	};
+	const struct render_input input = {
+		.settings = settings,
+		.host = &host,
+		.addresses = addresses,
+		.n_addresses = n,
+	};
+
+	if (job->both)
+		text_printf(ret, "# ip%stables-%s\n", settings->family == FAMILY_IPV6 ? "6" : "",
+			    render_format_name(job->format));
+	render(&input, model, job->format, ret, NULL);
+}
+
+static int render_family(const struct render_job *job, const struct config *config,
+			 struct model *model, enum family family, struct text *ret, struct err *err)
+{
 	const struct node *node = model_node(model);
 	struct settings settings;
 	struct node_ips ips;
@@ -136,14 +158,10 @@ static int render_family(const struct render_job *job, const struct config *conf
 		return r;
 	config_node_ips(config, node, &ips);
 	addresses = node_addresses(node, &ips, family, &n);
-	if (job->both)
-		text_printf(ret, "# ip%stables-%s\n", family == FAMILY_IPV6 ? "6" : "",
-			    render_format_name(job->format));
-	render(&(struct render_input){.settings = &settings,
-				      .host = &host,
-				      .addresses = addresses,
-				      .n_addresses = n},
-	       model, job->format, ret, NULL);
+	if (config->backend == &backend_nftables)
+		script_render(&settings, model, addresses, n, ret);
+	else
+		render_iptables(job, &settings, model, addresses, n, ret);
 	config_settings_done(&settings);
 	return 0;
 }
@@ -214,7 +232,7 @@ int cmd_render(int argc, char **argv)
 	if (r != EXIT_DONE)
 		return r == COMMAND_ANSWERED ? EXIT_DONE : r;
 	options_config(&options, &config, &problems);
-	check_job(&options, &job, &problems);
+	check_job(&options, &config, &job, &problems);
 	if (problems.n > 0) {
 		problems_print(&problems, "portolan render");
 		return EXIT_USAGE;

@@ -22,7 +22,8 @@ void config_done(struct config *config)
 static const char *const live_fields[] = {
 	"clusterCIDR",       "detectLocal.bridgeInterface", "detectLocal.interfaceNamePrefix",
 	"detectLocalMode",   "iptables.minSyncPeriod",      "iptables.syncPeriod",
-	"logging.verbosity", "nodePortAddresses",
+	"logging.verbosity", "nftables.minSyncPeriod",      "nftables.syncPeriod",
+	"nodePortAddresses",
 };
 
 static void add_name(void *arg, const char *path)

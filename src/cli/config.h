@@ -19,9 +19,13 @@ struct config_server {
 	uint16_t port;
 };
 
+struct backend_ops;
+
 struct config {
 	struct kubeproxy_config *effective; /* what all of this was made from */
 	struct problems warnings;           /* that it was made with */
+
+	const struct backend_ops *backend; /* of the mode */
 
 	char *node_name;       /* lower case, never empty */
 	bool has_bind_address; /* given, and not 0.0.0.0 or :: */

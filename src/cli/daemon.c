@@ -196,6 +196,28 @@ static struct telemetry *make_telemetry(struct daemon *daemon)
 
 /* -- the phases */
 
+/* The Service that has to wait learns of it where its owner looks. */
+static void record_conflict(void *arg, const struct backend_conflict *conflict)
+{
+	struct daemon *daemon = arg;
+	const char *slash = strchr(conflict->service, '/');
+	cleanup_free char *ns = NULL;
+	cleanup_free char *note = NULL;
+
+	if (!daemon->events || !slash)
+		return;
+	ns = xasprintf("%.*s", (int)(slash - conflict->service), conflict->service);
+	note = xasprintf("%s belongs to the older Service %s", conflict->destination,
+			 conflict->owner);
+	events_record(daemon->events, &(struct events_item){.warning = true,
+							    .reason = "DestinationInUse",
+							    .action = "SyncRules",
+							    .note = note,
+							    .kind = "Service",
+							    .ns = ns,
+							    .name = slash + 1});
+}
+
 /* The Node is known as well as it ever will be: from here on rules are written. */
 static void begin(struct daemon *daemon)
 {
@@ -203,7 +225,8 @@ static void begin(struct daemon *daemon)
 	struct err err;
 
 	daemon->phase = PHASE_PROXYING;
-	input->variant = proxying_find_variant(daemon->config, 0);
+	if (daemon->config->backend == &backend_iptables)
+		input->variant = proxying_find_variant(daemon->config, 0);
 	if (proxying_find_families(daemon->config, model_node(daemon->model), input, &err) < 0 ||
 	    proxying_new(input, daemon->config, &daemon->proxying, &err) < 0) {
 		fail(daemon, "Cannot start", err.text);
@@ -452,7 +475,7 @@ static void log_start(const struct daemon_input *input)
 	duration_print(config->sync_period_ns, sync);
 	duration_print(config->min_sync_period_ns, min);
 	log_info("Starting Portolan", KV("version", LOG_STR(PORTOLAN_VERSION)),
-		 KV("mode", LOG_STR(backend_iptables.name)), KV("node", LOG_STR(config->node_name)),
+		 KV("mode", LOG_STR(config->backend->name)), KV("node", LOG_STR(config->node_name)),
 		 KV("manifests", LOG_STR(input->manifests)),
 		 KV("kubeconfig", LOG_STR(input->kubeconfig)),
 		 KV("detectLocalMode", LOG_STR(detect_mode_name(config->detect_mode))),
@@ -560,6 +583,8 @@ int daemon_run(const struct daemon_input *input)
 	daemon.proxying_input.loop = daemon.loop;
 	daemon.proxying_input.model = daemon.model;
 	daemon.telemetry = daemon.proxying_input.telemetry = make_telemetry(&daemon);
+	daemon.proxying_input.conflict = record_conflict;
+	daemon.proxying_input.arg = &daemon;
 	log_start(input);
 	listen_to_signals(&daemon);
 	daemon.node_timeout = evtimer_new(daemon.loop, on_node_timeout, &daemon);

@@ -26,7 +26,6 @@ static const char *const idle[] = {
 	"logging.flushFrequency",
 	"logging.options",
 	"logging.vmodule",
-	"nftables",
 	"oomScoreAdj",
 	"showHiddenMetricsForVersion",
 	"windowsRunAsService",

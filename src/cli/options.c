@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "backends/backend.h"
 #include "cli/gates.h"
 #include "cli/kubeproxy_config.h"
 #include "cli/kubeproxy_fields.h"
@@ -63,14 +64,21 @@ static void find_node_name(struct config *config, struct problems *problems)
 		problems_add(problems, "this host has no name: give --hostname-override");
 }
 
+static const struct backend_ops *const backends[] = {&backend_iptables, &backend_nftables};
+
 /* A mode that kube-proxy has is a valid configuration, which can be written but not run. */
-static void check_mode(const struct config *config, struct problems *problems)
+static void take_mode(struct config *config, struct problems *problems)
 {
 	const char *mode = config->effective->message->mode;
 
-	if (streq(mode, "nftables") || streq(mode, "ipvs"))
+	for (size_t i = 0; i < ARRAY_SIZE(backends); i++)
+		if (streq(mode, backends[i]->name))
+			config->backend = backends[i];
+	if (streq(mode, "ipvs"))
 		kubeproxy_config_problem(config->effective, problems, "mode",
-					 "%s is not available in this version; use iptables", mode);
+					 "%s is not available in this version; use iptables or "
+					 "nftables",
+					 mode);
 }
 
 static void take_iptables(const struct options *options, struct config *config,
@@ -142,6 +150,21 @@ static void take_detector(const Kubeproxy__Configuration *message, struct config
 	config->interface = interface ? xstrdup(interface) : NULL;
 }
 
+/* Each mode has a section of its own for what all of them have. */
+static void take_mode_section(const Kubeproxy__Configuration *message, struct config *config)
+{
+	bool nftables = config->backend == &backend_nftables;
+
+	config->masquerade_all =
+		nftables ? message->nftables->masqueradeall : message->iptables->masqueradeall;
+	config->masquerade_mark = UINT32_C(1) << (nftables ? message->nftables->masqueradebit
+							   : message->iptables->masqueradebit);
+	config->sync_period_ns = kubeproxy_duration(nftables ? message->nftables->syncperiod
+							     : message->iptables->syncperiod);
+	config->min_sync_period_ns = kubeproxy_duration(
+		nftables ? message->nftables->minsyncperiod : message->iptables->minsyncperiod);
+}
+
 static void take_values(const struct gates *gates, struct config *config)
 {
 	const Kubeproxy__Configuration *message = config->effective->message;
@@ -150,12 +173,9 @@ static void take_values(const struct gates *gates, struct config *config)
 				   !addr_is_unspecified(&config->bind_address);
 	take_server(message->healthzbindaddress, &config->healthz);
 	take_server(message->metricsbindaddress, &config->metrics);
-	config->masquerade_all = message->iptables->masqueradeall;
-	config->masquerade_mark = UINT32_C(1) << message->iptables->masqueradebit;
 	config->localhost_node_ports = message->iptables->localhostnodeports;
 	config->allow_external_ips = gates_on(gates, "AllowServiceExternalIPs");
-	config->sync_period_ns = kubeproxy_duration(message->iptables->syncperiod);
-	config->min_sync_period_ns = kubeproxy_duration(message->iptables->minsyncperiod);
+	take_mode_section(message, config);
 	config->min_sync_explicit = config->effective->min_sync_explicit;
 	take_node_ports(message, config);
 	take_detector(message, config);
@@ -209,7 +229,7 @@ int options_config(const struct options *options, struct config *ret, struct pro
 	take_iptables(options, ret, problems);
 	kubeproxy_config_validate(ret->effective, &gates, problems);
 	if (!given(options->write_config_to))
-		check_mode(ret, problems);
+		take_mode(ret, problems);
 	if (problems->n > before)
 		return -EINVAL;
 	take_values(&gates, ret);

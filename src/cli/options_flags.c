@@ -58,7 +58,7 @@ const struct flag options_flags[] = {
 	 .help = "Turns features on or off. AllowServiceExternalIPs=false ignores externalIPs of Services; the other gates of kube-proxy change nothing here."},
 
 	{.group = RULES, .name = "proxy-mode", FIELD(STRING, "mode"), .commands = BOTH, .value = "mode",
-	 .help = "How rules are written: iptables, which is also what empty means."},
+	 .help = "How rules are written: iptables, which is also what empty means, or nftables."},
 	{.group = RULES, .name = "masquerade-all", FIELD(BOOL, "iptables.masqueradeAll"), .commands = BOTH,
 	 .help = "Give the node's address as source to all traffic for a cluster IP."},
 	{.group = RULES, .name = "nodeport-addresses", FIELD(LIST, "nodePortAddresses"), .commands = BOTH, .value = "cidrs",

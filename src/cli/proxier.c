@@ -31,8 +31,9 @@ struct proxier {
 	struct runner runner;
 	struct event *timer;
 	bool started;
-	bool at_once;      /* the next sync waits for nothing, and none waits for it */
-	bool good_once;    /* the first good sync is behind us */
+	bool at_once;   /* the next sync waits for nothing, and none waits for it */
+	bool good_once; /* the first good sync is behind us */
+	struct proxier_hooks hooks;
 	char *failure;     /* what the last sync failed with; NULL: it did not */
 	size_t n_failures; /* how often in a row it was that */
 };
@@ -152,8 +153,11 @@ static void on_synced(void *arg, const struct backend_result *result)
 
 		log_success(proxier, result);
 		proxier->good_once = true;
-		if (first)
+		if (first) {
 			proxier->ops->watch(proxier->backend);
+			if (proxier->hooks.first_synced)
+				proxier->hooks.first_synced(proxier->hooks.arg);
+		}
 	}
 	if (proxier->observer)
 		proxier->observer->synced(proxier->observer->arg, proxier->settings->family,
@@ -173,6 +177,19 @@ static void on_flushed(void *arg)
 	arm_timer(proxier);
 }
 
+static void on_conflict(void *arg, const struct backend_conflict *conflict)
+{
+	const struct proxier *proxier = arg;
+
+	log_warning("Two Services ask for the same destination, the older one has it",
+		    KV("ipFamily", LOG_STR(family_name(proxier->settings->family))),
+		    KV("destination", LOG_STR(conflict->destination)),
+		    KV("service", LOG_STR(conflict->service)),
+		    KV("owner", LOG_STR(conflict->owner)));
+	if (proxier->hooks.conflict)
+		proxier->hooks.conflict(proxier->hooks.arg, conflict);
+}
+
 int proxier_new(struct event_base *loop, const struct backend_ops *ops,
 		const struct settings *settings, struct model *model,
 		const struct proxier_clock *clock, struct proxier **ret, struct err *err)
@@ -185,7 +202,10 @@ int proxier_new(struct event_base *loop, const struct backend_ops *ops,
 		.settings = settings,
 		.model = model,
 		.clock = *clock,
-		.events = {.synced = on_synced, .flushed = on_flushed, .arg = proxier},
+		.events = {.synced = on_synced,
+			   .flushed = on_flushed,
+			   .conflict = on_conflict,
+			   .arg = proxier},
 		.timer = evtimer_new(loop, on_timer, proxier),
 	};
 	runner_init(&proxier->runner, settings->min_sync_period_ns, settings->sync_period_ns,
@@ -216,6 +236,11 @@ struct proxier *proxier_free(struct proxier *proxier)
 void proxier_observe(struct proxier *proxier, const struct proxier_observer *observer)
 {
 	proxier->observer = observer;
+}
+
+void proxier_set_hooks(struct proxier *proxier, const struct proxier_hooks *hooks)
+{
+	proxier->hooks = *hooks;
 }
 
 void proxier_start(struct proxier *proxier)

@@ -38,6 +38,15 @@ struct proxier *proxier_free(struct proxier *proxier); /* accepts NULL, returns 
 /* Before the start; borrowed. */
 void proxier_observe(struct proxier *proxier, const struct proxier_observer *observer);
 
+/* What an owner may want to hear beside the log; each may be NULL. */
+struct proxier_hooks {
+	void (*first_synced)(void *arg); /* the first good sync is over */
+	void (*conflict)(void *arg, const struct backend_conflict *conflict);
+	void *arg;
+};
+
+void proxier_set_hooks(struct proxier *proxier, const struct proxier_hooks *hooks); /* copied */
+
 /* The model holds the whole initial state: the first sync starts now. */
 void proxier_start(struct proxier *proxier);
 /* Something changed. Any number of requests before the next sync are one. */

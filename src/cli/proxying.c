@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "cli/config.h"
+#include "cli/other_modes.h"
 #include "cli/problems.h"
 #include "cli/proxier.h"
 #include "cli/telemetry.h"
@@ -15,6 +16,9 @@
 #define ALL_FAMILIES ((1u << FAMILY_COUNT) - 1)
 
 struct proxying {
+	const struct proxying_input *input;
+	const struct backend_ops *backend;
+	size_t n_unsynced;                      /* proxiers that have not had a good sync yet */
 	struct proxier *proxiers[FAMILY_COUNT]; /* NULL: the family is not proxied */
 	struct settings settings[FAMILY_COUNT];
 	struct node *node; /* NULL: not known */
@@ -69,7 +73,7 @@ int proxying_find_families(const struct config *config, const struct node *node,
 	config_node_ips(config, node, &ips);
 	for (enum family family = 0; family < FAMILY_COUNT; family++) {
 		struct err reason;
-		int r = backend_iptables.usable(family, input->variant, &reason);
+		int r = config->backend->usable(family, input->variant, &reason);
 
 		input->usable[family] = r > 0;
 		if (r > 0)
@@ -90,6 +94,26 @@ int proxying_find_families(const struct config *config, const struct node *node,
 	return 0;
 }
 
+/* Not before all families are served: removing the rules of another mode may take a while. */
+static void on_first_synced(void *arg)
+{
+	struct proxying *proxying = arg;
+
+	if (--proxying->n_unsynced > 0)
+		return;
+	for (enum family family = 0; family < FAMILY_COUNT; family++)
+		if (proxying->proxiers[family])
+			other_modes_clean(proxying->backend, family);
+}
+
+static void on_conflict(void *arg, const struct backend_conflict *conflict)
+{
+	const struct proxying *proxying = arg;
+
+	if (proxying->input->conflict)
+		proxying->input->conflict(proxying->input->arg, conflict);
+}
+
 static int open_family(const struct proxying_input *input, const struct config *config,
 		       enum family family, struct proxying *proxying, struct err *err)
 {
@@ -104,10 +128,15 @@ static int open_family(const struct proxying_input *input, const struct config *
 		log_debug(2, "No CIDR tells this node's own pods from other traffic",
 			  KV("ipFamily", LOG_STR(family_name(family))),
 			  KV("mode", LOG_STR(detect_mode_name(config->detect_mode))));
-	r = proxier_new(input->loop, &backend_iptables, settings, input->model, &clock,
+	r = proxier_new(input->loop, config->backend, settings, input->model, &clock,
 			&proxying->proxiers[family], err);
 	if (r < 0)
 		return r;
+	proxying->n_unsynced++;
+	proxier_set_hooks(proxying->proxiers[family],
+			  &(struct proxier_hooks){.first_synced = on_first_synced,
+						  .conflict = on_conflict,
+						  .arg = proxying});
 	proxier_observe(proxying->proxiers[family], telemetry_observer(input->telemetry));
 	return telemetry_set_family(input->telemetry, settings, err);
 }
@@ -121,6 +150,8 @@ int proxying_new(const struct proxying_input *input, const struct config *config
 	const struct node *node = model_node(input->model);
 	int r;
 
+	proxying->input = input;
+	proxying->backend = config->backend;
 	proxying->node = node ? node_ref((struct node *)node) : NULL;
 	r = config_check_families(config, proxying->node, dual_stack, &warnings, err);
 	for (size_t i = 0; i < warnings.n; i++)

@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/variant.h"
 
+struct backend_conflict;
 struct config;
 struct event_base;
 struct model;
@@ -25,6 +26,9 @@ struct proxying_input {
 	enum iptables_variant variant;
 	bool usable[FAMILY_COUNT];
 	struct telemetry *telemetry; /* is told of all that happens */
+	/* Two Services ask for the same, after it has been logged; may be NULL */
+	void (*conflict)(void *arg, const struct backend_conflict *conflict);
+	void *arg;
 };
 
 /*

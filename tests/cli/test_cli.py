@@ -159,13 +159,13 @@ def test_a_source_is_needed():
 
 
 def test_all_problems_are_reported_at_once(folder):
-    result = run("run", "--manifests", folder, "--proxy-mode=nftables", "--iptables-masquerade-bit=99",
+    result = run("run", "--manifests", folder, "--proxy-mode=ipvs", "--iptables-masquerade-bit=99",
                  "--cluster-cidr=nowhere")
     assert result.returncode == 1
     lines = result.stderr.splitlines()
     assert len(lines) == 3
     assert all(line.startswith("portolan run: --") for line in lines)
-    assert any("nftables is not available" in line for line in lines)
+    assert any("ipvs is not available" in line for line in lines)
 
 
 def test_render_refuses_unknown_formats_and_families(folder):

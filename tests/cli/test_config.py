@@ -237,8 +237,8 @@ def test_a_config_maps_symlink_swap_is_noticed(start, tmp_path):
     put_config_map(mount, 2, HEAD + "clusterCIDR: 10.244.0.0/16\n")
     daemon.wait_for("applying it", 'fields="clusterCIDR"')
     daemon.wait_for("First sync done", 'ipFamily="IPv4"')
-    put_config_map(mount, 3, HEAD + "mode: nftables\n")
-    daemon.wait_for("keeping the old configuration", "nftables is not available")
+    put_config_map(mount, 3, HEAD + "mode: ipvs\n")
+    daemon.wait_for("keeping the old configuration", "ipvs is not available")
     put_config_map(mount, 4, HEAD + "hostnameOverride: other\nclusterCIDR: 10.244.0.0/16\n")
     # --node-name wins, so this is no change
     put_config_map(mount, 5, HEAD + "oomScoreAdj: 1\nclusterCIDR: 10.244.0.0/16\n")

@@ -154,7 +154,6 @@ static void each_rule_refuses_alone(void **state)
 		const char *flag;
 		const char *says;
 	} cases[] = {
-		{"--proxy-mode=nftables", "--proxy-mode: nftables is not available"},
 		{"--proxy-mode=ipvs", "--proxy-mode: ipvs is not available"},
 		{"--proxy-mode=IPTables",
 		 "--proxy-mode: Invalid value: \"IPTables\": must be iptables, ipvs, nftables"},

@@ -379,7 +379,8 @@ class Run:
     def bulk(self):
         """How long a sync of one changed service takes, and one of many, by the proxy's own word.
 
-        With a least time between syncs the first of many changes starts a sync, and all others wait for the next.
+        With a least time between syncs the first of many changes starts a sync, and all others wait for the next. A
+        change is one of a rolling update: one endpoint makes room for another.
         """
         count = min(BULK, self.size.services)
         for period in BULK_PERIODS:
@@ -390,6 +391,7 @@ class Run:
                 self._end()
         else:
             raise Failure(f'writing {count} changes took longer than {BULK_PERIODS[-1]} s')
+        self.content.exchange_back()
         self.result['bulk'] = {'services': count, 'one_ms': one, 'many_ms': many}
         self.progress(f'  a sync of one service {one:.0f} ms, of {count:,} {many:.0f} ms')
 
@@ -405,7 +407,7 @@ class Run:
         time.sleep(period + 0.2)  # the next change does not wait for the last sync
         since, log, begin = len(self.process.log.lines), self.process.log, time.monotonic()
         numbers = self.random.sample(range(self.size.services), count)
-        for pending in [self.content.begin_change(number) for number in numbers]:
+        for pending in [self.content.begin_exchange(number) for number in numbers]:
             pending.result()
         if time.monotonic() - begin > period - 1:
             raise SlowWrites

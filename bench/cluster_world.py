@@ -109,6 +109,7 @@ class Content:
 
     def __init__(self, stage, size, generations=None):
         self.stage, self.size, self.generations = stage, size, generations or {}
+        self.exchanged = set()  # services whose first endpoint is one of the next generation
 
     def fill(self, size, progress):
         """Adds what is missing; many requests at a time."""
@@ -130,6 +131,19 @@ class Content:
         self.generations[number] = (self.generation(number) + 1) % GENERATIONS
         thing = endpoint_slice(number, self.size, self.generation(number))
         return self.stage.api.begin_replace(thing)
+
+
+    def begin_exchange(self, number):
+        """Another first endpoint for a service, or the one it had before, as a rolling update does it."""
+        thing = endpoint_slice(number, self.size, self.generation(number))
+        self.exchanged ^= {number}
+        if number in self.exchanged:
+            thing['endpoints'][0] = endpoint(number, 0, self.size, (self.generation(number) + 1) % GENERATIONS)
+        return self.stage.api.begin_replace(thing)
+
+    def exchange_back(self):
+        for pending in [self.begin_exchange(number) for number in sorted(self.exchanged)]:
+            pending.result()
 
 
 class CachedStage(Stage):

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "cli/command.h"
 #include "cli/duration.h"
+#include "cli/host_setup.h"
 #include "cli/kubeproxy_config.h"
 #include "cli/plugin.h"
 #include "cli/proxying.h"
@@ -227,7 +228,8 @@ static void begin(struct daemon *daemon)
 	daemon->phase = PHASE_PROXYING;
 	if (daemon->config->backend == &backend_iptables)
 		input->variant = proxying_find_variant(daemon->config, 0);
-	if (proxying_find_families(daemon->config, model_node(daemon->model), input, &err) < 0 ||
+	if (host_setup_conntrack(daemon->config, &err) < 0 ||
+	    proxying_find_families(daemon->config, model_node(daemon->model), input, &err) < 0 ||
 	    proxying_new(input, daemon->config, &daemon->proxying, &err) < 0) {
 		fail(daemon, "Cannot start", err.text);
 		return;
@@ -240,6 +242,7 @@ static void begin(struct daemon *daemon)
 		end(daemon, EXIT_DONE);
 		return;
 	}
+	host_setup_oom_score(daemon->config);
 	start_events(daemon);
 	start_servers(daemon);
 	if (daemon->ended || event_pending(daemon->last_word, EV_TIMEOUT, NULL))

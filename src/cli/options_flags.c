@@ -56,6 +56,8 @@ const struct flag options_flags[] = {
 	 .help = "KubeProxyConfiguration file. All settings are taken from it; of the flags only those about logs, --hostname-override, --master and the actions count. run follows its changes."},
 	{.group = CONFIG, .name = "feature-gates", FIELD(GATES, "featureGates"), .commands = BOTH,
 	 .help = "Turns features on or off. AllowServiceExternalIPs=false ignores externalIPs of Services; the other gates of kube-proxy change nothing here."},
+	{.group = CONFIG, .name = "oom-score-adj", FIELD(INT, "oomScoreAdj"), .commands = BOTH, .initial = "-999",
+	 .help = "How likely the kernel ends the process when memory is short."},
 
 	{.group = RULES, .name = "proxy-mode", FIELD(STRING, "mode"), .commands = BOTH, .value = "mode",
 	 .help = "How rules are written: iptables, which is also what empty means, or nftables."},
@@ -146,8 +148,6 @@ const struct flag options_flags[] = {
 	 .help = "As --kube-api-qps."},
 	{.group = UNUSED, .name = "config-sync-period", FIELD(DURATION, "configSyncPeriod"), .commands = BOTH, .initial = "15m0s",
 	 .help = "A watch that loses nothing needs no refresh."},
-	{.group = UNUSED, .name = "oom-score-adj", FIELD(INT, "oomScoreAdj"), .commands = BOTH, .initial = "-999",
-	 .help = "How likely the kernel ends the process when memory is short."},
 	{.group = UNUSED, .name = "ipvs-scheduler", FIELD(STRING, "ipvs.scheduler"), .commands = BOTH,
 	 .help = "Only mode ipvs has this."},
 	{.group = UNUSED, .name = "ipvs-exclude-cidrs", FIELD(LIST, "ipvs.excludeCIDRs"), .commands = BOTH,

@@ -12,6 +12,8 @@ from test_cli import NODE, PORTOLAN, SERVICE, SLICE, run
 from test_run import DEADLINE, UNSHARE, Daemon, replace
 
 HEAD = "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n"
+#: A namespace cannot set the limit of connection tracking, which is the whole machine's.
+RUNNING = HEAD + "conntrack: {maxPerCore: 0}\n"
 
 needs_namespace = pytest.mark.skipif(
     subprocess.run([*UNSHARE, "iptables", "-S"], capture_output=True).returncode != 0,
@@ -22,7 +24,7 @@ needs_namespace = pytest.mark.skipif(
 def config(tmp_path):
     path = tmp_path / "etc" / "config.conf"
     path.parent.mkdir()
-    path.write_text(HEAD)
+    path.write_text(RUNNING)
     return path
 
 
@@ -160,11 +162,11 @@ def put_config_map(mount, number, text):
 def test_live_changes_are_applied_with_a_full_sync(start, config):
     daemon = start(config)
     daemon.wait_for_first_syncs()
-    config.write_text(HEAD + "clusterCIDR: 10.244.0.0/16\niptables: {minSyncPeriod: 100ms}\n")  # in place
+    config.write_text(RUNNING + "clusterCIDR: 10.244.0.0/16\niptables: {minSyncPeriod: 100ms}\n")  # in place
     daemon.wait_for("The configuration file changed, applying it", 'fields="clusterCIDR,iptables.minSyncPeriod"')
     daemon.wait_for("First sync done", 'ipFamily="IPv4"', "full=true")
     assert "! -s 10.244.0.0/16" in daemon.inside("iptables-save", "-t", "nat")
-    replace(config, HEAD + "nodePortAddresses: [192.0.2.0/24]\ndetectLocalMode: BridgeInterface\n"
+    replace(config, RUNNING + "nodePortAddresses: [192.0.2.0/24]\ndetectLocalMode: BridgeInterface\n"
             "detectLocal: {bridgeInterface: cni0}\n")
     daemon.wait_for("applying it", "detectLocal.bridgeInterface", "detectLocalMode", "nodePortAddresses")
     daemon.wait_for("First sync done", 'ipFamily="IPv4"')
@@ -186,7 +188,7 @@ def test_the_log_level_changes_live(start, config, folder):
         firsts = 0
         while firsts < 2:
             firsts += "First sync done" in next(lines)
-        replace(config, HEAD + "logging: {verbosity: 2}\n")
+        replace(config, RUNNING + "logging: {verbosity: 2}\n")
         while "applying it" not in (line := next(lines)):
             pass
         assert 'fields="logging.verbosity"' in line
@@ -205,7 +207,7 @@ def test_the_log_level_changes_live(start, config, folder):
 def test_any_other_change_ends_with_exit_code_1(start, config):
     daemon = start(config)
     daemon.wait_for_first_syncs()
-    replace(config, HEAD + "iptables: {masqueradeBit: 15}\nclusterCIDR: 10.244.0.0/16\n")
+    replace(config, RUNNING + "iptables: {masqueradeBit: 15}\nclusterCIDR: 10.244.0.0/16\n")
     daemon.wait_for("a new start is needed", 'fields="clusterCIDR,iptables.masqueradeBit"')
     assert daemon.process.wait(timeout=DEADLINE) == 1
 
@@ -216,11 +218,11 @@ def test_a_broken_file_is_told_once_and_changes_nothing(start, config):
     daemon.wait_for_first_syncs()
     replace(config, "nonsense: [")
     daemon.wait_for("keeping the old configuration", "config.conf:")
-    replace(config, HEAD + "oomScoreAdj: 5000\nclusterCIDR: x\n")
+    replace(config, RUNNING + "oomScoreAdj: 5000\nclusterCIDR: x\n")
     daemon.wait_for("keeping the old configuration", "oomScoreAdj: Invalid value", "clusterCIDR: Invalid value")
-    replace(config, HEAD)
+    replace(config, RUNNING)
     daemon.wait_for("can be used again, nothing in it changed")
-    replace(config, HEAD + "clusterCIDR: 10.244.0.0/16\n")
+    replace(config, RUNNING + "clusterCIDR: 10.244.0.0/16\n")
     daemon.wait_for("applying it")
     daemon.wait_for("First sync done", 'ipFamily="IPv4"')
     assert daemon.end() == 0
@@ -231,17 +233,17 @@ def test_a_broken_file_is_told_once_and_changes_nothing(start, config):
 def test_a_config_maps_symlink_swap_is_noticed(start, tmp_path):
     mount = tmp_path / "mount"
     mount.mkdir()
-    put_config_map(mount, 1, HEAD)
+    put_config_map(mount, 1, RUNNING)
     daemon = start(mount / "config.conf")
     daemon.wait_for_first_syncs()
-    put_config_map(mount, 2, HEAD + "clusterCIDR: 10.244.0.0/16\n")
+    put_config_map(mount, 2, RUNNING + "clusterCIDR: 10.244.0.0/16\n")
     daemon.wait_for("applying it", 'fields="clusterCIDR"')
     daemon.wait_for("First sync done", 'ipFamily="IPv4"')
-    put_config_map(mount, 3, HEAD + "mode: ipvs\n")
+    put_config_map(mount, 3, RUNNING + "mode: ipvs\n")
     daemon.wait_for("keeping the old configuration", "ipvs is not available")
-    put_config_map(mount, 4, HEAD + "hostnameOverride: other\nclusterCIDR: 10.244.0.0/16\n")
+    put_config_map(mount, 4, RUNNING + "hostnameOverride: other\nclusterCIDR: 10.244.0.0/16\n")
     # --node-name wins, so this is no change
-    put_config_map(mount, 5, HEAD + "oomScoreAdj: 1\nclusterCIDR: 10.244.0.0/16\n")
+    put_config_map(mount, 5, RUNNING + "oomScoreAdj: 1\nclusterCIDR: 10.244.0.0/16\n")
     daemon.wait_for("a new start is needed", 'fields="oomScoreAdj"')
     assert daemon.process.wait(timeout=DEADLINE) == 1
 
@@ -249,13 +251,13 @@ def test_a_config_maps_symlink_swap_is_noticed(start, tmp_path):
 @needs_namespace
 def test_a_change_of_the_mode_of_waiting_ends_the_wait(start, config, folder):
     (folder / "node.yaml").unlink()
-    config.write_text(HEAD + "detectLocalMode: NodeCIDR\n")
+    config.write_text(RUNNING + "detectLocalMode: NodeCIDR\n")
     daemon = start(config)
     daemon.wait_for("Waiting for the Node's podCIDRs")
-    replace(config, HEAD)
+    replace(config, RUNNING)
     daemon.wait_for("applying it", 'fields="detectLocalMode"')
     daemon.wait_for_first_syncs()
-    replace(config, HEAD + "detectLocalMode: NodeCIDR\n")
+    replace(config, RUNNING + "detectLocalMode: NodeCIDR\n")
     daemon.wait_for("a new start is needed", 'fields="detectLocalMode"')
     assert daemon.process.wait(timeout=DEADLINE) == 1
 
@@ -267,7 +269,7 @@ def test_the_file_behind_a_link_is_followed(start, config, tmp_path):
     link.symlink_to(config)
     daemon = start(link)
     daemon.wait_for_first_syncs()
-    config.write_text(HEAD + "clusterCIDR: 10.244.0.0/16\n")
+    config.write_text(RUNNING + "clusterCIDR: 10.244.0.0/16\n")
     daemon.wait_for("applying it", 'fields="clusterCIDR"')
     daemon.wait_for("First sync done", 'ipFamily="IPv4"')
     assert daemon.end() == 0

@@ -16,6 +16,8 @@ import pytest
 
 from test_cli import NODE, PORTOLAN, SERVICE, SLICE, run
 
+#: The limit is the whole machine's, a namespace cannot set it.
+NO_LIMIT = "--conntrack-max-per-core=0"
 UNSHARE = ["unshare", "-n"] if os.geteuid() == 0 else ["unshare", "-rn"]
 DEADLINE = 60
 
@@ -32,7 +34,7 @@ class Daemon:
         self.queue = queue.Queue()
         self.process = subprocess.Popen(
             [*UNSHARE, *through, PORTOLAN, "run", "--manifests", str(folder), "--node-name=node-a",
-             "--iptables-min-sync-period=0", "-v2", *flags], stderr=subprocess.PIPE, text=True)
+             "--iptables-min-sync-period=0", NO_LIMIT, "-v2", *flags], stderr=subprocess.PIPE, text=True)
         threading.Thread(target=self.read, daemon=True).start()
 
     def read(self):
@@ -177,8 +179,8 @@ def test_removed_rules_come_back(start):
 
 
 def test_init_only_sets_sysctls_and_writes_no_rule(folder):
-    script = f"{PORTOLAN} run --manifests {folder} --init-only && cat /proc/sys/net/ipv4/conf/all/route_localnet" \
-             " && iptables-save"
+    script = (f"{PORTOLAN} run --manifests {folder} {NO_LIMIT} --init-only"
+              " && cat /proc/sys/net/ipv4/conf/all/route_localnet && iptables-save")
     result = subprocess.run([*UNSHARE, "sh", "-c", script], capture_output=True, text=True, timeout=DEADLINE)
     assert result.returncode == 0
     assert result.stdout.startswith("1\n")
@@ -194,7 +196,7 @@ needs_legacy = pytest.mark.skipif(
 @needs_legacy
 def test_kubelets_chain_decides_the_variant(folder):
     """It is in the legacy variant, the program iptables is of the other: rules go where kubelet has its own."""
-    script = (f"iptables-legacy -t mangle -N KUBE-IPTABLES-HINT && {{ {PORTOLAN} run --manifests {folder} & }}"
+    script = (f"iptables-legacy -t mangle -N KUBE-IPTABLES-HINT && {{ {PORTOLAN} run --manifests {folder} {NO_LIMIT} & }}"
               " && until iptables-legacy-save -t nat | grep -q 'A KUBE-SERVICES -d 10.96.7.7/32'; do sleep 0.1; done"
               f" && kill $! && wait $! && iptables-nft-save && {PORTOLAN} cleanup && iptables-legacy-save")
     result = subprocess.run([*UNSHARE, "sh", "-c", script], capture_output=True, text=True, timeout=DEADLINE)
@@ -209,7 +211,7 @@ def test_kubelets_chain_decides_the_variant(folder):
 @needs_legacy
 def test_variant_flag_decides_against_kubelets_chain(folder):
     script = (f"iptables-legacy -t mangle -N KUBE-IPTABLES-HINT && {PORTOLAN} run --manifests {folder} --init-only"
-              " --iptables-variant=nft")
+              f" {NO_LIMIT} --iptables-variant=nft")
     result = subprocess.run([*UNSHARE, "sh", "-c", script], capture_output=True, text=True, timeout=DEADLINE)
     assert result.returncode == 0
     assert 'variant="nft" reason="--iptables-variant says so"' in result.stderr
@@ -253,7 +255,7 @@ def test_cleanup_says_which_familys_tools_fail(tmp_path):
 
 
 def test_without_the_primary_familys_tool_it_cannot_start(folder, tmp_path):
-    result = subprocess.run([*UNSHARE, "env", "PATH=" + str(tmp_path), PORTOLAN, "run", "--manifests", folder],
+    result = subprocess.run([*UNSHARE, "env", "PATH=" + str(tmp_path), PORTOLAN, "run", "--manifests", folder, NO_LIMIT],
                             capture_output=True, text=True, timeout=DEADLINE)
     assert result.returncode == 1
     assert "cannot proxy the primary family, IPv4" in result.stderr.splitlines()[-1]
@@ -268,3 +270,23 @@ def test_closed_standard_files_are_nobody_elses(start):
         assert os.readlink(f"/proc/{daemon.process.pid}/fd/{number}") == "/dev/null"
     assert "-d 10.96.7.7/32" in daemon.inside("iptables-save", "-t", "nat")
     assert daemon.end() == 0
+
+
+def test_a_limit_that_cannot_be_set_ends_the_start(folder):
+    """As kube-proxy: a table smaller than asked for would drop connections silently."""
+    flags = ["--manifests", folder, "--conntrack-min=12345", "--conntrack-max-per-core=1"]
+    result = subprocess.run([*UNSHARE, PORTOLAN, "run", *flags], capture_output=True, text=True, timeout=DEADLINE)
+    assert result.returncode == 1
+    assert "nf_conntrack_max" in result.stderr and "--conntrack-max-per-core=0" in result.stderr
+
+
+def test_times_of_connection_tracking_and_the_oom_score_are_set(start):
+    daemon = start("--conntrack-tcp-timeout-established=1h", "--conntrack-udp-timeout=17s", "--conntrack-tcp-be-liberal",
+                   "--oom-score-adj=500")
+    daemon.wait_for_first_syncs()
+    values = daemon.inside("cat", *(f"/proc/sys/net/netfilter/nf_conntrack_{name}" for name in (
+        "tcp_timeout_established", "tcp_timeout_close_wait", "udp_timeout", "tcp_be_liberal")))
+    assert values.split() == ["3600", "3600", "17", "1"]
+    with open(f"/proc/{daemon.process.pid}/oom_score_adj", encoding="ascii") as file:
+        assert file.read() == "500\n"
+    assert "INVALID" not in daemon.inside("iptables-save", "-t", "filter"), "liberal, so nothing is invalid"

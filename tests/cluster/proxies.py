@@ -34,7 +34,8 @@ MARKER = ('Service', 'default', 'marker')
 MARKER_PORT = 9
 
 #: What Portolan is started with where it reads no configuration file; a test adds its own.
-FLAGS = (f'--hostname-override={stages.NODE}', '--iptables-min-sync-period=0s', '--v=2')
+FLAGS = (f'--hostname-override={stages.NODE}', '--iptables-min-sync-period=0s', '--conntrack-max-per-core=0',
+         '--v=2')
 
 
 def chain_name(prefix, text):

@@ -184,7 +184,7 @@ class Node:
         self.flags = [
             "--manifests", self.manifests, "--hostname-override", "n1", "--cluster-cidr", "10.244.0.0/16",
             "--iptables-sync-period", "300ms", "--iptables-min-sync-period", "0s", "--v", "2",
-            "--iptables-writer", writer,
+            "--iptables-writer", writer, "--conntrack-max-per-core", "0",
         ]  # fmt: skip
         self._make_namespace()
 

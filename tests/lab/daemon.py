@@ -26,6 +26,7 @@ FLAGS = (
     "--manifests", FOLDER,
     "--hostname-override=node1",
     "--iptables-min-sync-period=0s",
+    "--conntrack-max-per-core=0",  # the limit is the whole machine's, a namespace cannot set it
     "--v=2",
 )  # fmt: skip
 

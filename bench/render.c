@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "backends/iptables/restore_stream.h"
 #include "backends/iptables/restore_writer.h"
 #include "backends/iptables/ruleset.h"
 #include "sources/convert.h"
@@ -168,34 +169,61 @@ struct measured {
 	size_t bytes, rules;
 };
 
-/* One sync as the dry run does it. */
-static void sync_once(struct ruleset *ruleset, struct model *model, struct measured *ret)
+/* As it goes down the pipe: a piece at a time, and each is released. */
+static void write_stream(struct ruleset *ruleset, const struct ruleset_input *input,
+			 struct measured *ret)
+{
+	struct restore_stream *stream = restore_stream_new(ruleset, input);
+	struct ruleset_stats stats;
+	struct text text;
+
+	text_init(&text);
+	while (restore_stream_more(stream, &text)) {
+		ret->bytes += text.size;
+		text_done(&text);
+	}
+	restore_stream_free(stream);
+	ruleset_count(ruleset, &stats);
+	ret->rules = stats.rules_total[TABLE_FILTER] + stats.rules_total[TABLE_NAT];
+}
+
+static void write_delta(struct ruleset *ruleset, const struct ruleset_input *input,
+			struct measured *ret)
 {
 	struct restore_writer writer;
-	struct ruleset_input input = {0};
 	struct ruleset_stats stats;
+	struct text text;
+
+	text_init(&text);
+	restore_writer_init(&writer);
+	ruleset_write(ruleset, input, &writer.txn, &stats);
+	restore_writer_finish(&writer, &text);
+	ret->bytes = text.size;
+	ret->rules = stats.rules_written[TABLE_FILTER] + stats.rules_written[TABLE_NAT];
+	restore_writer_done(&writer);
+	text_done(&text);
+}
+
+/* One sync, up to the text for iptables-restore. */
+static void sync_once(struct ruleset *ruleset, struct model *model, struct measured *ret)
+{
+	struct ruleset_input input = {0};
 	struct ruleset_begun begun;
 	struct model_changes changes;
-	struct text text;
 	int64_t start = now_ns();
 
 	ruleset_begin(ruleset, model, start, &changes, &begun);
 	model_changes_done(&changes);
 	ret->plan_ns = now_ns() - start;
 
-	text_init(&text);
 	start = now_ns();
-	restore_writer_init(&writer);
 	input.now_ns = start;
-	ruleset_write(ruleset, &input, &writer.txn, &stats);
-	restore_writer_finish(&writer, &text);
+	if (begun.full)
+		write_stream(ruleset, &input, ret);
+	else
+		write_delta(ruleset, &input, ret);
 	ret->text_ns = now_ns() - start;
 	ruleset_end(ruleset, true, start);
-
-	ret->bytes = text.size;
-	ret->rules = stats.rules_written[TABLE_FILTER] + stats.rules_written[TABLE_NAT];
-	restore_writer_done(&writer);
-	text_done(&text);
 }
 
 static long peak_kib(void)
@@ -242,7 +270,7 @@ static void run(const struct cluster *cluster)
 	struct model *model = model_new("node", 0);
 	struct settings settings;
 	struct ruleset *ruleset;
-	struct measured full, partial;
+	struct measured full = {0}, partial = {0};
 	int64_t objects_ns = 0, change_ns = 0;
 	long peak;
 
@@ -259,10 +287,11 @@ static void run(const struct cluster *cluster)
 
 	printf("{\"services\": %u, \"endpoints\": %u, \"objects_ms\": %.2f, \"plan_ms\": %.2f, "
 	       "\"text_ms\": %.2f, \"total_ms\": %.2f, \"change_ms\": %.2f, \"peak_kib\": %ld, "
-	       "\"text_bytes\": %zu, \"rules\": %zu}\n",
+	       "\"text_bytes\": %zu, \"rules\": %zu, \"change_bytes\": %zu}\n",
 	       cluster->services, cluster->services * cluster->endpoints, ms(objects_ns),
 	       ms(full.plan_ns), ms(full.text_ns), ms(objects_ns + full.plan_ns + full.text_ns),
-	       ms(change_ns + partial.plan_ns + partial.text_ns), peak, full.bytes, full.rules);
+	       ms(change_ns + partial.plan_ns + partial.text_ns), peak, full.bytes, full.rules,
+	       partial.bytes);
 
 	ruleset_free(ruleset);
 	node_ports_done(&settings.node_ports);

@@ -276,17 +276,68 @@ attr_unused static void fake_kernel_restore(struct fake_kernel *kernel, const ch
 	assert_int_equal(table, TABLE_COUNT);
 }
 
+/* -- the index of services, as if it were not there */
+
+#define FAKE_INDEX "KUBE-SVC-IX-"
+
+static bool fake_destination(const char *line, struct prefix *ret)
+{
+	const char *at = strstr(line, " -d ");
+	cleanup_free char *text = at ? strndup(at + 4, strcspn(at + 4, " ")) : NULL;
+
+	if (!text)
+		return false;
+	if (!strchr(text, '/')) {
+		ret->addr = build_addr(text);
+		ret->length = addr_bits((enum family)ret->addr.family);
+	} else {
+		*ret = build_prefix(text);
+	}
+	return true;
+}
+
+/* Appends the rules at and below a chain to `to`, each as one of KUBE-SERVICES. */
+static void fake_flatten(const struct fake_kernel *kernel, const struct fake_chain *chain,
+			 const struct prefix *within, struct fake_chain *to)
+{
+	struct prefix prefix;
+
+	assert_true(chain->n > 0 || !within);
+	for (size_t i = 0; i < chain->n; i++) {
+		const char *line = chain->lines[i];
+		cleanup_free char *target = fake_target(line);
+		bool has = fake_destination(line, &prefix);
+
+		if (within && (!has || prefix.length <= within->length - 1 ||
+			       !prefix_contains(within, &prefix.addr)))
+			fail_msg("%s stands where nobody finds it", line);
+		if (target && has_prefix(target, FAKE_INDEX)) {
+			fake_flatten(kernel, fake_kernel_need(kernel, TABLE_NAT, target), &prefix,
+				     to);
+			continue;
+		}
+		array_grow(&to->lines, &to->capacity, to->n, sizeof(*to->lines));
+		to->lines[to->n++] = xasprintf("-A KUBE-SERVICES%s", strchr(line + 3, ' '));
+	}
+}
+
 /* -- as a text that can be compared */
+
+/* The order of one service's rules matters only among those for one address. */
+static bool fake_by_address;
 
 /* What a shared chain is sorted by: the Service that a rule's comment names; "~" for the last. */
 static const char *fake_place(const char *line, char *buffer, size_t size)
 {
 	const char *at = strstr(line, "--comment ");
+	const char *to = fake_by_address ? strstr(line, " -d ") : NULL;
 
 	if (strstr(line, "NOTE: this must be the last"))
 		return "~";
-	snprintf(buffer, size, "%.*s", at ? (int)strcspn(at + 10 + (at[10] == '"'), " :\"") : 0,
-		 at ? at + 10 + (at[10] == '"') : "");
+	snprintf(buffer, size, "%.*s %.*s",
+		 at ? (int)strcspn(at + 10 + (at[10] == '"'), " :\"") : 0,
+		 at ? at + 10 + (at[10] == '"') : "", to ? (int)strcspn(to + 4, " ") : 0,
+		 to ? to + 4 : "");
 	return buffer;
 }
 
@@ -327,7 +378,7 @@ static void fake_put_line(const char *line, struct text *ret)
 	text_printf(ret, "%.*s%s\n", (int)(comment - line), line, end);
 }
 
-static void fake_put_chain(const struct fake_chain *chain, struct text *ret)
+static void fake_put_rules(const struct fake_chain *chain, struct text *ret)
 {
 	cleanup_free char ***order = xcalloc(chain->n + 1, sizeof(*order));
 	bool last = false;
@@ -347,6 +398,22 @@ static void fake_put_chain(const struct fake_chain *chain, struct text *ret)
 		fake_put_line(*order[i], ret);
 }
 
+static void fake_put_chain(const struct fake_kernel *kernel, enum table table,
+			   const struct fake_chain *chain, struct text *ret)
+{
+	struct fake_chain flat = {.name = chain->name};
+
+	if (table != TABLE_NAT || !streq(chain->name, "KUBE-SERVICES")) {
+		fake_put_rules(chain, ret);
+		return;
+	}
+	fake_flatten(kernel, chain, NULL, &flat);
+	fake_put_rules(&flat, ret);
+	for (size_t i = 0; i < flat.n; i++)
+		free(flat.lines[i]);
+	free(flat.lines);
+}
+
 static int fake_compare_chains(const void *a, const void *b)
 {
 	const struct fake_chain *const *x = a;
@@ -355,7 +422,10 @@ static int fake_compare_chains(const void *a, const void *b)
 	return strcmp((*x)->name, (*y)->name);
 }
 
-/* Equal states give equal texts: services may stand in any order in the shared chains. */
+/*
+ * Equal states give equal texts: services may stand in any order in the shared chains, and what an
+ * index leads to stands in KUBE-SERVICES.
+ */
 attr_unused static char *fake_kernel_dump(const struct fake_kernel *kernel)
 {
 	cleanup_text struct text text = {0};
@@ -366,11 +436,11 @@ attr_unused static char *fake_kernel_dump(const struct fake_kernel *kernel)
 		size_t at = 0, n = 0;
 
 		while ((order[n] = map_next(chains, &at)))
-			n++;
+			n += !has_prefix(order[n]->name, FAKE_INDEX);
 		qsort(order, n, sizeof(*order), fake_compare_chains);
 		text_printf(&text, "*%s\n", table_name((enum table)i));
 		for (size_t k = 0; k < n; k++)
-			fake_put_chain(order[k], &text);
+			fake_put_chain(kernel, (enum table)i, order[k], &text);
 	}
 	return text_dup(&text);
 }

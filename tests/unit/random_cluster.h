@@ -17,6 +17,7 @@ struct random_cluster {
 	uint64_t state;
 	enum family family;
 	struct model *model;
+	unsigned int wide; /* so many services, with cluster IPs far and near; 0: the few */
 };
 
 /* xorshift64* */
@@ -46,7 +47,12 @@ attr_unused static const char *random_key(struct random_cluster *r)
 		"ns-x/a",    "ns-x/web",   "z/one",     "z/two", "z/three", "kube-system/dns",
 	};
 
-	return keys[random_below(r, RANDOM_SERVICES)];
+	static char key[32];
+
+	if (!r->wide)
+		return keys[random_below(r, RANDOM_SERVICES)];
+	snprintf(key, sizeof(key), "wide/s%u", random_below(r, r->wide));
+	return key;
 }
 
 /* net: the third part of the address; there are `n` hosts in it. */
@@ -59,6 +65,20 @@ static const char *random_address(struct random_cluster *r, unsigned int net, un
 		snprintf(buffer, size, "10.%u.%u.%u", net, host / 100, host);
 	else
 		snprintf(buffer, size, "fd00:%x::%x:%x", net, host / 100, host);
+	return buffer;
+}
+
+/* In few of many networks, so that some are crowded and some are not. */
+static const char *random_cluster_ip(struct random_cluster *r, char *buffer, size_t size)
+{
+	unsigned int a = random_below(r, 3), b = random_below(r, 4), c = random_below(r, 250);
+
+	if (!r->wide)
+		return random_address(r, 96, 30, buffer, size);
+	if (r->family == FAMILY_IPV4)
+		snprintf(buffer, size, "10.%u.%u.%u", 96 + 7 * a, b * b * 17, c + 1);
+	else
+		snprintf(buffer, size, "fd00:%x:0:%x::%x", a * 9, b * b * 0x111, c + 1);
 	return buffer;
 }
 
@@ -108,7 +128,7 @@ static void random_ports(struct random_cluster *r, struct service *service)
 attr_unused static struct service *random_service(struct random_cluster *r, const char *key)
 {
 	char ip[64];
-	struct service *service = build_service(key, random_address(r, 96, 30, ip, sizeof(ip)));
+	struct service *service = build_service(key, random_cluster_ip(r, ip, sizeof(ip)));
 
 	random_ports(r, service);
 	if (random_one_in(r, 2))

@@ -28,7 +28,7 @@ struct life {
 
 /* What happened in all lives of a test: each kind of thing must. */
 static struct {
-	size_t fulls, deltas, idle, held_back, failed;
+	size_t fulls, deltas, idle, held_back, failed, index_chains;
 } seen;
 
 /* -- a life */
@@ -143,9 +143,12 @@ static void write_pieces(struct ruleset *ruleset, struct fake_kernel *kernel)
 
 /* -- checks */
 
-static void check_totals(const struct ruleset_stats *delta, const struct ruleset_stats *full)
+/* more: rules of nat that only the delta has, the jumps of an index. */
+static void check_totals(const struct ruleset_stats *delta, const struct ruleset_stats *full,
+			 size_t more)
 {
-	assert_memory_equal(delta->rules_total, full->rules_total, sizeof(full->rules_total));
+	assert_int_equal(delta->rules_total[TABLE_FILTER], full->rules_total[TABLE_FILTER]);
+	assert_int_equal(delta->rules_total[TABLE_NAT], full->rules_total[TABLE_NAT] + more);
 	assert_int_equal(delta->no_local_internal, full->no_local_internal);
 	assert_int_equal(delta->no_local_external, full->no_local_external);
 }
@@ -194,6 +197,25 @@ static void check_equal(const struct fake_kernel *kernel, const struct fake_kern
 	assert_string_equal(found, wanted);
 }
 
+/* Chain by chain and line by line: as the tree is, so it stands. */
+static void check_index(const struct fake_kernel *kernel, const struct fake_kernel *other)
+{
+	const struct map *chains = &kernel->chains[TABLE_NAT];
+	const struct fake_chain *chain;
+	size_t at = 0;
+
+	while ((chain = map_next(chains, &at))) {
+		const struct fake_chain *same;
+
+		if (!has_prefix(chain->name, FAKE_INDEX))
+			continue;
+		same = fake_kernel_need(other, TABLE_NAT, chain->name);
+		assert_int_equal(chain->n, same->n);
+		for (size_t i = 0; i < chain->n; i++)
+			assert_string_equal(chain->lines[i], same->lines[i]);
+	}
+}
+
 static void check_pieces(struct life *life, const struct fake_kernel *expected)
 {
 	struct fake_kernel kernel = {0};
@@ -201,30 +223,53 @@ static void check_pieces(struct life *life, const struct fake_kernel *expected)
 
 	write_pieces(life->c.ruleset, &kernel);
 	check_equal(&kernel, expected);
+	check_index(&kernel, &life->words);
+	check_index(&kernel, &life->text);
 	fake_kernel_done(&kernel);
 	ruleset_count(life->c.ruleset, &stats);
-	check_totals(&stats, &life->c.stats);
+	check_totals(&stats, &life->c.stats, 0);
+}
+
+/* Chains of the index; each has one rule that leads to it. */
+static size_t count_index(const struct life *life)
+{
+	const struct map *chains = &life->words.chains[TABLE_NAT];
+	const struct fake_chain *chain;
+	size_t at = 0, n = 0;
+
+	while ((chain = map_next(chains, &at))) {
+		if (!has_prefix(chain->name, FAKE_INDEX) || (chain->n == 0 && life->held))
+			continue;
+		if (!life->held)
+			assert_int_equal(chain->refs, 1);
+		n++;
+	}
+	seen.index_chains = MAX(seen.index_chains, n);
+	return n;
 }
 
 /* Everything must be as one full sync on an empty host would leave it. */
 static void check_state(struct life *life)
 {
-	struct ruleset *fresh = ruleset_new(&life->c.settings, &life->c.host);
+	struct settings settings = life->c.settings;
+	struct ruleset *fresh = ruleset_new(&settings, &life->c.host);
 	struct fake_kernel expected = {0};
 	struct ruleset_input input = life_input(life);
 	struct ruleset_stats stats;
 	struct model_changes changes;
 	struct ruleset_begun begun;
 
+	settings.service_index = false;
 	ruleset_begin(fresh, life->c.model, life->c.now_ns, &changes, &begun);
 	assert_true(begun.full);
 	assert_int_equal(changes.n_services, 0);
 	model_changes_done(&changes);
 	write_words(fresh, &input, &expected, &stats);
 	ruleset_end(fresh, true, life->c.now_ns);
-	check_totals(&life->c.stats, &stats);
+	check_totals(&life->c.stats, &stats, count_index(life));
 	check_pieces(life, &expected);
-	if (life->held && !fake_kernel_chain(&expected, TABLE_NAT, life->held) &&
+	if (life->held && !has_prefix(life->held, FAKE_INDEX) &&
+	    !fake_kernel_chain(&expected, TABLE_NAT, life->held) &&
 	    fake_kernel_chain(&life->words, TABLE_NAT, life->held))
 		fake_declare(&expected, TABLE_NAT, life->held); /* emptied, but it stays */
 	check_equal(&life->words, &expected);
@@ -287,7 +332,7 @@ static void check_stream(struct life *life, const struct ruleset_input *input, c
 	said = text_dup(&all);
 	assert_string_equal(said, text);
 	ruleset_count(life->c.ruleset, &stats);
-	check_totals(&stats, &life->c.stats);
+	check_totals(&stats, &life->c.stats, 0);
 	assert_int_equal(stats.chains_deleted, life->c.stats.chains_deleted);
 }
 
@@ -407,12 +452,31 @@ static void change_held(struct life *life)
 	hold(life, 1);
 }
 
+/* Many services come, or many go, so that a tree grows and shrinks. */
+static void surge(struct random_cluster *random)
+{
+	bool grow = random_one_in(random, 2);
+
+	for (unsigned int i = random_below(random, random->wide); i > 0; i--) {
+		const char *key = random_key(random);
+
+		if (grow)
+			model_set_service(random->model, random_service(random, key));
+		else
+			model_remove_service(random->model, key);
+		if (grow)
+			model_set_slice(random->model, random_slice(random, key, 0));
+	}
+}
+
 static void happen(struct life *life, bool large)
 {
 	struct random_cluster *random = &life->random;
 
 	for (unsigned int n = random_below(random, 5); n > 0; n--)
 		random_change(random);
+	if (random->wide && random_one_in(random, 6))
+		surge(random);
 	if (random_one_in(random, 60))
 		change_host(life);
 	if (random_one_in(random, 40))
@@ -428,17 +492,26 @@ static void happen(struct life *life, bool large)
 		set_ballast(life, random_one_in(random, 2) ? 1001 : 3);
 }
 
-static void live(enum family family, uint64_t seed, int syncs, bool large)
+struct kind_of_life {
+	int syncs;
+	bool large;        /* the number of endpoints goes up and down around a thousand */
+	unsigned int wide; /* as in struct random_cluster, with an index of services */
+};
+
+static void live(enum family family, uint64_t seed, const struct kind_of_life *kind)
 {
 	struct life life;
+	bool large = kind->large;
 
 	life_init(&life, family, seed);
+	life.random.wide = kind->wide;
+	life.c.settings.service_index = fake_by_address = kind->wide > 0;
 	if (large)
 		cluster_serve(
 			&life.c,
 			build_service(BALLAST, family == FAMILY_IPV4 ? "10.96.9.9" : "fd00:96::99"),
 			"p", 80, 0);
-	for (int i = 0; i < syncs; i++) {
+	for (int i = 0; i < kind->syncs; i++) {
 		happen(&life, large);
 		if (sync_once(&life, random_one_in(&life.random, 40)))
 			check_state(&life);
@@ -448,9 +521,11 @@ static void live(enum family family, uint64_t seed, int syncs, bool large)
 
 static void deltas_lead_to_what_a_full_sync_writes(void **state attr_unused)
 {
+	static const struct kind_of_life kind = {.syncs = 120};
+
 	for (uint64_t seed = 1; seed <= 10; seed++) {
-		live(FAMILY_IPV4, seed, 120, false);
-		live(FAMILY_IPV6, seed, 120, false);
+		live(FAMILY_IPV4, seed, &kind);
+		live(FAMILY_IPV6, seed, &kind);
 	}
 	assert_true(seen.deltas > 2 * seen.fulls);
 	assert_true(seen.fulls > 100 && seen.idle > 100);
@@ -459,14 +534,33 @@ static void deltas_lead_to_what_a_full_sync_writes(void **state attr_unused)
 
 static void deltas_keep_comments_as_the_size_of_the_cluster_flips(void **state attr_unused)
 {
-	live(FAMILY_IPV4, 101, 40, true);
-	live(FAMILY_IPV6, 102, 40, true);
+	static const struct kind_of_life kind = {.syncs = 40, .large = true};
+
+	live(FAMILY_IPV4, 101, &kind);
+	live(FAMILY_IPV6, 102, &kind);
+}
+
+/* What the index leads to is what would stand in KUBE-SERVICES. */
+static void deltas_of_an_index_lead_to_what_a_full_sync_without_one_writes(void **state attr_unused)
+{
+	static const struct kind_of_life kind = {.syncs = 50, .wide = 120};
+	static const struct kind_of_life few = {.syncs = 100, .wide = 20};
+
+	seen.held_back = 0;
+	for (uint64_t seed = 201; seed <= 202; seed++) {
+		live(FAMILY_IPV4, seed, &kind);
+		live(FAMILY_IPV6, seed, &kind);
+		live(FAMILY_IPV4, seed, &few);
+		live(FAMILY_IPV6, seed, &few);
+	}
+	assert_true(seen.index_chains > 20 && seen.held_back > 0);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(deltas_lead_to_what_a_full_sync_writes),
+		cmocka_unit_test(deltas_of_an_index_lead_to_what_a_full_sync_without_one_writes),
 		cmocka_unit_test(deltas_keep_comments_as_the_size_of_the_cluster_flips),
 	};
 

@@ -19,9 +19,9 @@ static const struct {
 	const char *text;
 	size_t length;
 } prefixes[CHAIN_KIND_COUNT] = {
-	[CHAIN_KIND_SVC] = {"KUBE-SVC-", 9}, [CHAIN_KIND_SVL] = {"KUBE-SVL-", 9},
-	[CHAIN_KIND_EXT] = {"KUBE-EXT-", 9}, [CHAIN_KIND_FW] = {"KUBE-FW-", 8},
-	[CHAIN_KIND_SEP] = {"KUBE-SEP-", 9},
+	[CHAIN_KIND_INDEX] = {"KUBE-SVC-IX-", 12}, [CHAIN_KIND_SVC] = {"KUBE-SVC-", 9},
+	[CHAIN_KIND_SVL] = {"KUBE-SVL-", 9},       [CHAIN_KIND_EXT] = {"KUBE-EXT-", 9},
+	[CHAIN_KIND_FW] = {"KUBE-FW-", 8},         [CHAIN_KIND_SEP] = {"KUBE-SEP-", 9},
 };
 
 static_assert(sizeof((struct chain_hash){0}.bytes) * 8 == HASH_LETTERS * 5, "no bit is left over");
@@ -81,6 +81,15 @@ void chain_hash_endpoint(const char *id, enum protocol protocol, const struct ad
 	digest_add(context, id, strlen(id));
 	digest_add(context, name, strlen(name));
 	digest_add(context, text, n);
+	digest_end(context, ret);
+}
+
+void chain_hash_prefix(const struct prefix *prefix, struct chain_hash *ret)
+{
+	EVP_MD_CTX *context = digest_begin();
+	char text[PREFIX_TEXT_MAX];
+
+	digest_add(context, text, prefix_print(prefix, text));
 	digest_end(context, ret);
 }
 

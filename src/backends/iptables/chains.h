@@ -28,15 +28,16 @@ struct chain_hash {
 };
 
 enum chain_kind {
-	CHAIN_KIND_SVC = 0, /* endpoints for policy Cluster */
-	CHAIN_KIND_SVL,     /* endpoints for policy Local */
-	CHAIN_KIND_EXT,     /* external destinations */
-	CHAIN_KIND_FW,      /* source ranges */
-	CHAIN_KIND_SEP,     /* one endpoint */
+	CHAIN_KIND_INDEX = 0, /* of service_index.h; before SVC, with which its names begin */
+	CHAIN_KIND_SVC,       /* endpoints for policy Cluster */
+	CHAIN_KIND_SVL,       /* endpoints for policy Local */
+	CHAIN_KIND_EXT,       /* external destinations */
+	CHAIN_KIND_FW,        /* source ranges */
+	CHAIN_KIND_SEP,       /* one endpoint */
 	CHAIN_KIND_COUNT,
 };
 
-/* "KUBE-SVC-XPGD46QRK7WJZT7O" and NUL: 26 bytes; the kernel takes 28 letters at most. */
+/* "KUBE-SVC-IX-XPGD46QRK7WJZT7O" is the longest: the kernel takes 28 letters at most. */
 struct chain_name {
 	char text[32];
 };
@@ -45,8 +46,9 @@ struct chain_name {
 void chain_hash_port(const char *id, enum protocol protocol, struct chain_hash *ret);
 void chain_hash_endpoint(const char *id, enum protocol protocol, const struct addr *addr,
 			 uint16_t port, struct chain_hash *ret);
+void chain_hash_prefix(const struct prefix *prefix, struct chain_hash *ret);
 void chain_name_make(enum chain_kind kind, const struct chain_hash *hash, struct chain_name *ret);
-/* Is it a chain of a service port or endpoint, by its name? */
+/* Is it a chain of a service port or endpoint, or of the index, by its name? */
 bool chain_is_per_service(const char *name);
 /* The way back: false, and nothing returned, when the name is not a prefix and 16 letters. */
 bool chain_name_parse(const char *name, enum chain_kind *ret_kind, struct chain_hash *ret_hash);

@@ -119,7 +119,7 @@ static void move_last(const struct fixed_list *old, const struct fixed_list *wan
 }
 
 void fixed_delta_write(const struct fixed_list *old, const struct fixed_list *wanted,
-		       bool overtaken, struct rule_output *output)
+		       enum fixed_last last, struct rule_output *output)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(fixed_chains); i++) {
 		enum table table = fixed_chains[i].table;
@@ -130,6 +130,9 @@ void fixed_delta_write(const struct fixed_list *old, const struct fixed_list *wa
 		txn_chain(output->txn, table, chain);
 		append_rules(wanted, table, chain, output);
 	}
-	if (overtaken || chain_changed(old, wanted, TABLE_NAT, CHAIN_SERVICES))
+	if (last == FIXED_LAST_GONE)
+		append_rules(wanted, TABLE_NAT, CHAIN_SERVICES, output);
+	else if (last == FIXED_LAST_OVERTAKEN ||
+		 chain_changed(old, wanted, TABLE_NAT, CHAIN_SERVICES))
 		move_last(old, wanted, output);
 }

@@ -21,6 +21,12 @@ void fixed_list_collect(struct fixed_list *list, const struct rule_output *like,
 			const struct ruleset_input *input);
 void fixed_list_copy(struct fixed_list *to, const struct fixed_list *from);
 void fixed_list_count(const struct fixed_list *list, size_t counts[TABLE_COUNT]); /* adds */
-/* overtaken: rules have come behind those at the end of nat KUBE-SERVICES. */
+/* What has become of the rules at the end of nat KUBE-SERVICES. */
+enum fixed_last {
+	FIXED_LAST_STANDS = 0,
+	FIXED_LAST_OVERTAKEN, /* others have come behind them */
+	FIXED_LAST_GONE,      /* the chain was declared and is being written anew */
+};
+
 void fixed_delta_write(const struct fixed_list *old, const struct fixed_list *wanted,
-		       bool overtaken, struct rule_output *output);
+		       enum fixed_last last, struct rule_output *output);

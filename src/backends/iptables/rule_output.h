@@ -9,12 +9,15 @@ struct rule_output {
 	const struct settings *settings;
 	const struct ruleset_host *host;
 	bool localhost_node_ports;
+	bool indexed; /* entries of nat KUBE-SERVICES belong to an index and are left out */
 	struct txn *txn;
 	size_t written[TABLE_COUNT]; /* rules so far */
 };
 
 static inline void rule_output_add(struct rule_output *output, const struct rule *rule)
 {
+	if (output->indexed && rule->table == TABLE_NAT && streq(rule->chain, CHAIN_SERVICES))
+		return;
 	txn_rule(output->txn, rule);
 	output->written[rule->table]++;
 }

@@ -5,6 +5,7 @@
 
 #include "backends/iptables/chain_set.h"
 #include "backends/iptables/fixed_delta.h"
+#include "backends/iptables/index_rules.h"
 #include "backends/iptables/service_delta.h"
 #include "backends/iptables/service_set.h"
 
@@ -38,8 +39,9 @@ struct ruleset {
 	struct service_set services;
 	struct change *changes; /* since the sync before the one that has begun */
 	size_t n_changes, changes_capacity;
-	struct sums sums;        /* as of the last sync that went well */
-	struct fixed_list fixed; /* wanted; applied_fixed stand */
+	struct sums sums;            /* as of the last sync that went well */
+	struct service_index *index; /* NULL: none */
+	struct fixed_list fixed;     /* wanted; applied_fixed stand */
 	struct fixed_list applied_fixed;
 
 	const char **stale; /* of a full sync that has begun: input's; NULL: not looked for yet */
@@ -77,6 +79,7 @@ struct ruleset *ruleset_free(struct ruleset *ruleset)
 	free(ruleset->changes);
 	free(ruleset->stale);
 	service_set_done(&ruleset->services);
+	service_index_free(ruleset->index);
 	fixed_list_done(&ruleset->fixed);
 	fixed_list_done(&ruleset->applied_fixed);
 	free(ruleset);
@@ -89,6 +92,27 @@ void ruleset_need_full_sync(struct ruleset *ruleset)
 }
 
 /* -- begin */
+
+/* Where rules of services go. */
+static struct rule_output begin_output(const struct ruleset *ruleset, struct txn *txn)
+{
+	return (struct rule_output){
+		.settings = ruleset->settings,
+		.host = ruleset->full ? ruleset->host : &ruleset->applied_host,
+		.localhost_node_ports = settings_localhost_node_ports(ruleset->settings),
+		.indexed = ruleset->index != NULL,
+		.txn = txn,
+	};
+}
+
+/* Where others go, and those of the index. */
+static struct rule_output begin_fixed_output(const struct ruleset *ruleset, struct txn *txn)
+{
+	struct rule_output output = begin_output(ruleset, txn);
+
+	output.indexed = false;
+	return output;
+}
 
 static struct service_rules *make_service(const struct ruleset *ruleset, const struct model *model,
 					  const char *key)
@@ -111,6 +135,32 @@ static void plan_all(struct ruleset *ruleset, struct model *model)
 			service_set_put(&ruleset->services, rules);
 	}
 	service_set_sort(&ruleset->services);
+}
+
+static void index_all(struct ruleset *ruleset)
+{
+	struct rule_output output;
+
+	ruleset->index = service_index_free(ruleset->index);
+	if (!ruleset->settings->service_index)
+		return;
+	ruleset->index = service_index_new();
+	output = begin_output(ruleset, NULL);
+	for (size_t i = 0; i < ruleset->services.n; i++)
+		index_rules_change(ruleset->index, NULL, ruleset->services.v[i], &output);
+	service_index_settle(ruleset->index);
+}
+
+static void index_changed(struct ruleset *ruleset)
+{
+	struct rule_output output = begin_output(ruleset, NULL);
+
+	if (!ruleset->index)
+		return;
+	for (size_t i = 0; i < ruleset->n_changes; i++)
+		index_rules_change(ruleset->index, ruleset->changes[i].old, ruleset->changes[i].new,
+				   &output);
+	service_index_settle(ruleset->index);
 }
 
 static void plan_changed(struct ruleset *ruleset, struct model *model,
@@ -157,10 +207,13 @@ void ruleset_begin(struct ruleset *ruleset, struct model *model, int64_t now_ns,
 	ruleset->need_full = false; /* who asks for one from here on gets another */
 	ruleset->large_cluster = model_count_endpoints(model, family) > RULESET_LARGE_CLUSTER;
 	forget_changes(ruleset);
-	if (ruleset->full)
+	if (ruleset->full) {
 		plan_all(ruleset, model);
-	else
+		index_all(ruleset);
+	} else {
 		plan_changed(ruleset, model, ret_changes);
+		index_changed(ruleset);
+	}
 	ret->full = ruleset->full;
 	ret->wants_nat_chains = ruleset->full;
 	ret->wants_addresses = !ruleset->settings->node_ports.match_all;
@@ -222,19 +275,11 @@ void ruleset_count(const struct ruleset *ruleset, struct ruleset_stats *ret)
 	};
 	memcpy(ret->rules_total, sums.rules, sizeof(ret->rules_total));
 	fixed_list_count(&ruleset->fixed, ret->rules_total);
+	if (ruleset->index)
+		ret->rules_total[TABLE_NAT] += service_index_rules(ruleset->index);
 }
 
 /* -- write */
-
-static struct rule_output begin_output(const struct ruleset *ruleset, struct txn *txn)
-{
-	return (struct rule_output){
-		.settings = ruleset->settings,
-		.host = ruleset->full ? ruleset->host : &ruleset->applied_host,
-		.localhost_node_ports = settings_localhost_node_ports(ruleset->settings),
-		.txn = txn,
-	};
-}
 
 static void mark_active(void *arg, enum chain_kind kind, const struct chain_hash *hash)
 {
@@ -248,9 +293,13 @@ static void collect_active(const struct ruleset *ruleset, struct chain_set *ret)
 
 	for (size_t i = 0; i < services->n; i++)
 		n += service_rules_count_hashes(services->v[i]);
+	if (ruleset->index)
+		n += service_index_n_chains(ruleset->index);
 	chain_set_init(ret, n);
 	for (size_t i = 0; i < services->n; i++)
 		service_rules_each_chain(services->v[i], mark_active, ret);
+	if (ruleset->index)
+		service_index_each_chain(ruleset->index, mark_active, ret);
 }
 
 static bool is_held(const struct ruleset_input *input, const char *chain)
@@ -297,20 +346,24 @@ static void delete_stale_chains(const struct ruleset *ruleset, const struct rule
 
 void ruleset_write_head(struct ruleset *ruleset, const struct ruleset_input *input, struct txn *txn)
 {
-	struct rule_output output = begin_output(ruleset, txn);
+	struct rule_output output = begin_fixed_output(ruleset, txn);
 
 	if (!ruleset->stale)
 		find_stale_chains(ruleset, input);
 	fixed_list_collect(&ruleset->fixed, &output, input);
 	fixed_rules_chains(&output);
+	if (ruleset->index)
+		service_index_declare(ruleset->index, true, txn);
 	fixed_rules_head(&output);
 }
 
 void ruleset_write_tail(struct ruleset *ruleset, const struct ruleset_input *input, struct txn *txn)
 {
-	struct rule_output output = begin_output(ruleset, txn);
+	struct rule_output output = begin_fixed_output(ruleset, txn);
 
 	delete_stale_chains(ruleset, input, txn);
+	if (ruleset->index)
+		index_rules_write(ruleset->index, true, &ruleset->services, &output);
 	fixed_rules_tail(&output, input);
 }
 
@@ -325,19 +378,36 @@ static void write_full(struct ruleset *ruleset, const struct ruleset_input *inpu
 	memcpy(ret->rules_written, ret->rules_total, sizeof(ret->rules_written));
 }
 
+/*
+ * With an index: its chains are emptied first, so that nothing leads to chains that services delete,
+ * and written when the services have declared theirs.
+ */
 static void write_delta(struct ruleset *ruleset, const struct ruleset_input *input, struct txn *txn,
 			struct ruleset_stats *ret)
 {
-	struct rule_output output = begin_output(ruleset, txn);
+	struct rule_output services = begin_output(ruleset, txn);
+	struct rule_output others = begin_fixed_output(ruleset, txn);
+	const struct service_index *index = ruleset->index;
 	struct service_delta delta = {0};
+	enum fixed_last last;
 
-	fixed_list_collect(&ruleset->fixed, &output, input);
+	fixed_list_collect(&ruleset->fixed, &others, input);
+	if (index)
+		service_index_declare(index, false, txn);
 	for (size_t i = 0; i < ruleset->n_changes; i++)
-		service_delta_write(ruleset->changes[i].old, ruleset->changes[i].new, &output,
+		service_delta_write(ruleset->changes[i].old, ruleset->changes[i].new, &services,
 				    &delta);
-	fixed_delta_write(&ruleset->applied_fixed, &ruleset->fixed, delta.enters_services, &output);
+	last = delta.enters_services ? FIXED_LAST_OVERTAKEN : FIXED_LAST_STANDS;
+	if (index) {
+		index_rules_write(index, false, &ruleset->services, &others);
+		delta.chains_deleted += service_index_delete(index, txn);
+		if (service_index_rewrites_services(index))
+			last = FIXED_LAST_GONE;
+	}
+	fixed_delta_write(&ruleset->applied_fixed, &ruleset->fixed, last, &others);
 	ruleset_count(ruleset, ret);
-	memcpy(ret->rules_written, output.written, sizeof(ret->rules_written));
+	for (size_t i = 0; i < TABLE_COUNT; i++)
+		ret->rules_written[i] = services.written[i] + others.written[i];
 	ret->chains_deleted = delta.chains_deleted;
 }
 
@@ -355,6 +425,8 @@ void ruleset_write(struct ruleset *ruleset, const struct ruleset_input *input, s
 static void note_applied(struct ruleset *ruleset, int64_t now_ns)
 {
 	ruleset->sums = sum_up(ruleset);
+	if (ruleset->index)
+		service_index_applied(ruleset->index);
 	fixed_list_copy(&ruleset->applied_fixed, &ruleset->fixed);
 	if (!ruleset->full)
 		return;
@@ -400,13 +472,17 @@ void ruleset_write_own(struct ruleset *ruleset, size_t index, struct txn *txn)
 void ruleset_write_shared(struct ruleset *ruleset, const struct ruleset_input *input,
 			  struct txn *txn)
 {
-	struct rule_output output = begin_output(ruleset, txn);
+	struct rule_output output = begin_fixed_output(ruleset, txn);
 
 	if (input)
 		fixed_list_collect(&ruleset->fixed, &output, input);
 	fixed_rules_chains(&output);
+	if (ruleset->index)
+		service_index_declare(ruleset->index, true, txn);
 	for (size_t i = 0; i < ruleset->services.n; i++)
 		ruleset_write_service(ruleset, i, RULESET_ENTRIES, txn);
+	if (ruleset->index)
+		index_rules_write(ruleset->index, true, &ruleset->services, &output);
 	for (size_t i = 0; i < ruleset->fixed.n; i++)
 		txn_rule(txn, &ruleset->fixed.v[i]);
 }

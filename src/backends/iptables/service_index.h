@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * nat KUBE-SERVICES as a tree: instead of one rule after another for every address of every Service,
+ * a packet meets at most sixteen jumps by the next four bits of its destination, then sixteen more,
+ * and in the end a leaf with few rules. What nothing matched returns to KUBE-SERVICES and meets its
+ * last rule, the way to NodePorts, as ever.
+ *
+ *	KUBE-SERVICES          -d 10.96.0.0/16  -j KUBE-SVC-IX-A...
+ *	KUBE-SVC-IX-A...       -d 10.96.64.0/20 -j KUBE-SVC-IX-B...
+ *	KUBE-SVC-IX-B...       -d 10.96.64.10 ... -j KUBE-SVC-...
+ *
+ * The names begin as those of services do, so that a kube-proxy that comes after us finds and
+ * deletes these chains like any others that it has no use for.
+ *
+ * This is the tree alone: keys, addresses and how many rules each has. The rules themselves come from
+ * whoever knows the services. Changes are noted first (remove, add), then settled, then written, as
+ * often as one likes, until they are applied.
+ */
+
+#include "backends/iptables/chains.h"
+#include "backends/iptables/rule_output.h"
+
+/* A leaf with more rules is split, if its addresses differ; a tree with no more becomes a leaf. */
+#define SERVICE_INDEX_SPLIT 16
+#define SERVICE_INDEX_MERGE 8
+
+struct service_index;
+
+struct service_index *service_index_new(void); /* for a full sync: nothing of it stands */
+struct service_index *service_index_free(struct service_index *index); /* accepts NULL */
+
+/* One more rule of that Service for that address. The key is copied. */
+void service_index_add(struct service_index *index, const char *key, const struct addr *addr);
+/* All its rules for that address. None: no change. */
+void service_index_remove(struct service_index *index, const char *key, const struct addr *addr);
+void service_index_settle(struct service_index *index);
+/* What was written stands. */
+void service_index_applied(struct service_index *index);
+
+/* Rules in all its chains, jumps included. */
+size_t service_index_rules(const struct service_index *index);
+/* Chains besides KUBE-SERVICES. */
+size_t service_index_n_chains(const struct service_index *index);
+void service_index_each_chain(const struct service_index *index,
+			      void (*fn)(void *arg, enum chain_kind kind,
+					 const struct chain_hash *hash),
+			      void *arg);
+
+/* Says all rules of the Service for the address, as rules of `chain`. */
+typedef void service_index_rules_fn(void *arg, const char *key, const struct addr *addr,
+				    const char *chain);
+
+/*
+ * all: every chain, otherwise only those that differ from what stands. KUBE-SERVICES is among them
+ * when it differs (never with `all`, then it is the caller's to declare); its last rules are not.
+ * First all are declared, also those that go; then rules; then those that go are deleted.
+ */
+void service_index_declare(const struct service_index *index, bool all, struct txn *txn);
+void service_index_write(const struct service_index *index, bool all, struct rule_output *output,
+			 service_index_rules_fn *rules, void *arg);
+size_t service_index_delete(const struct service_index *index, struct txn *txn); /* how many */
+/* Does KUBE-SERVICES differ from what stands? */
+bool service_index_rewrites_services(const struct service_index *index);

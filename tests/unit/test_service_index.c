@@ -49,8 +49,8 @@ static size_t apply(struct lab *lab)
 	size_t before = lab->kernel.operations;
 
 	service_index_settle(lab->index);
-	service_index_declare(lab->index, false, &lab->txn.txn);
-	service_index_write(lab->index, false, &lab->output, say_rule, lab);
+	service_index_declare(lab->index, &lab->txn.txn);
+	service_index_write(lab->index, &lab->output, say_rule, lab);
 	service_index_delete(lab->index, &lab->txn.txn);
 	service_index_applied(lab->index);
 	return lab->kernel.operations - before;

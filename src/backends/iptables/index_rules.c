@@ -138,15 +138,33 @@ static void repeat_rules(void *arg, const char *key, const struct addr *addr, co
 	say_entries(service_set_get(repeat->services, key), repeat->output, &repeat->txn);
 }
 
-void index_rules_write(const struct service_index *index, bool all,
-		       const struct service_set *services, struct rule_output *output)
+static struct repeat begin_repeat(const struct service_set *services, struct rule_output *output)
 {
 	static const struct txn_ops ops = {.rule = repeat_rule, .subject = repeat_subject};
-	struct repeat repeat = {
-		.txn.ops = &ops,
-		.services = services,
-		.output = output,
-	};
 
-	service_index_write(index, all, output, repeat_rules, &repeat);
+	return (struct repeat){.txn.ops = &ops, .services = services, .output = output};
+}
+
+void index_rules_write_chain(struct service_index *index, size_t number,
+			     const struct service_set *services, struct rule_output *output)
+{
+	struct repeat repeat = begin_repeat(services, output);
+
+	service_index_write_chain(index, number, output, repeat_rules, &repeat);
+}
+
+void index_rules_write_root(const struct service_index *index, const struct service_set *services,
+			    struct rule_output *output)
+{
+	struct repeat repeat = begin_repeat(services, output);
+
+	service_index_write_root(index, output, repeat_rules, &repeat);
+}
+
+void index_rules_write(const struct service_index *index, const struct service_set *services,
+		       struct rule_output *output)
+{
+	struct repeat repeat = begin_repeat(services, output);
+
+	service_index_write(index, output, repeat_rules, &repeat);
 }

@@ -15,6 +15,10 @@
  */
 void index_rules_change(struct service_index *index, struct service_rules *old,
 			struct service_rules *wanted, const struct rule_output *like);
-/* service_index_write() with the rules of `services`. */
-void index_rules_write(const struct service_index *index, bool all,
-		       const struct service_set *services, struct rule_output *output);
+/* The functions of service_index.h, with the rules of `services`. */
+void index_rules_write_chain(struct service_index *index, size_t number,
+			     const struct service_set *services, struct rule_output *output);
+void index_rules_write_root(const struct service_index *index, const struct service_set *services,
+			    struct rule_output *output);
+void index_rules_write(const struct service_index *index, const struct service_set *services,
+		       struct rule_output *output);

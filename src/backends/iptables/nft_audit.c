@@ -109,7 +109,7 @@ struct nft_audit *nft_audit_new(struct nft_link *link, struct ruleset *ruleset,
 	audit->ruleset = ruleset;
 	audit->left = left;
 	audit->events = events;
-	audit->own = nft_own_new(link, on_difference, audit);
+	audit->own = nft_own_new(link, left, on_difference, audit);
 	audit->shared = nft_shared_new(link, left, on_difference, audit);
 	audit->names = arena_new(1024);
 	audit->step = scope->all ? STEP_LIST : STEP_HEAD;
@@ -442,6 +442,26 @@ static void put_stale(struct nft_audit *audit, const struct chain_name *name)
 		nft_link_delete_chain(audit->link, TABLE_NAT, name->text);
 }
 
+/* Chains of the index lead to each other: all are emptied before the first one is deleted. */
+static void empty_stale_index(struct nft_audit *audit)
+{
+	struct chain_name name;
+	struct chain_hash hash;
+	enum chain_kind kind;
+	size_t at = 0;
+
+	while (nft_found_next_stale(audit->found, &at, &name) &&
+	       chain_name_parse(name.text, &kind, &hash) && kind == CHAIN_KIND_INDEX) {
+		array_grow(&audit->stale, &audit->stale_capacity, audit->n_stale,
+			   sizeof(*audit->stale));
+		audit->stale[audit->n_stale++] = (struct stale){
+			.index = nft_batch_count(audit->link->batch),
+			.name = name,
+		};
+		nft_link_flush(audit->link, TABLE_NAT, name.text);
+	}
+}
+
 /* The chain that the message with that index is about. */
 static struct stale *find_stale(struct nft_audit *audit, size_t index)
 {
@@ -506,6 +526,8 @@ static int step_stale(struct nft_audit *audit, const struct ruleset_input *input
 	}
 	audit->n_stale = 0;
 	nft_link_reset(audit->link);
+	if (audit->at == 0)
+		empty_stale_index(audit);
 	while (nft_batch_size(audit->link->batch) < PIECE_SIZE &&
 	       (more = nft_found_next_stale(audit->found, &audit->at, &name)))
 		put_stale(audit, &name);

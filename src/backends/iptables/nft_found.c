@@ -29,9 +29,10 @@ struct nft_found {
 #define MIN_SIZE 64
 #define KEY_MAX  64
 
-/* Who may lead to whom: FW to EXT, EXT to SVC and SVL, those to SEP. */
+/* Who may lead to whom: those of the index to all, FW to EXT, EXT to SVC and SVL, those to SEP. */
 static const enum chain_kind deletion_order[] = {
-	CHAIN_KIND_FW, CHAIN_KIND_EXT, CHAIN_KIND_SVC, CHAIN_KIND_SVL, CHAIN_KIND_SEP,
+	CHAIN_KIND_INDEX, CHAIN_KIND_FW,  CHAIN_KIND_EXT,
+	CHAIN_KIND_SVC,   CHAIN_KIND_SVL, CHAIN_KIND_SEP,
 };
 
 static_assert(ARRAY_SIZE(deletion_order) == CHAIN_KIND_COUNT, "each kind has its turn");

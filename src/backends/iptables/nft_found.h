@@ -27,6 +27,7 @@ void nft_found_restart(struct nft_found *found);
 
 /*
  * Chains of services that nobody wants, each one before those that its rules may lead to, so that
- * they can be deleted in this order. *at begins at 0; false: no more.
+ * they can be deleted in this order. Those of the index come first and may lead to each other: they
+ * are all emptied before. *at begins at 0; false: no more.
  */
 bool nft_found_next_stale(const struct nft_found *found, size_t *at, struct chain_name *ret);

@@ -36,6 +36,8 @@ enum mode {
 struct nft_own {
 	struct txn txn;
 	struct nft_link *link;
+	const struct map *left;
+	bool skip; /* what is told now is about one of those */
 	nft_difference_fn *differs;
 	void *arg;
 
@@ -120,6 +122,8 @@ static void take_rule(struct txn *txn, const struct rule *rule)
 	struct nft_own *own = (struct nft_own *)txn;
 	size_t at = find_chain(own, rule->chain);
 
+	if (own->skip)
+		return;
 	if (own->mode == MODE_CHAINS)
 		choose_mode(own);
 	if (own->mode == MODE_COLLECT) {
@@ -136,7 +140,10 @@ static void take_rule(struct txn *txn, const struct rule *rule)
 
 static void take_subject(struct txn *txn, const char *key)
 {
-	nft_link_subject(((struct nft_own *)txn)->link, key);
+	struct nft_own *own = (struct nft_own *)txn;
+
+	own->skip = key && map_get(own->left, key);
+	nft_link_subject(own->link, key);
 }
 
 /* What is compared with the kernel is a whole wanted state: nothing is ever taken out of it. */
@@ -159,12 +166,14 @@ static const struct txn_ops own_ops = {
 	.subject = take_subject,
 };
 
-struct nft_own *nft_own_new(struct nft_link *link, nft_difference_fn *differs, void *arg)
+struct nft_own *nft_own_new(struct nft_link *link, const struct map *left,
+			    nft_difference_fn *differs, void *arg)
 {
 	struct nft_own *own = xcalloc(1, sizeof(*own));
 
 	own->txn.ops = &own_ops;
 	own->link = link;
+	own->left = left;
 	own->differs = differs;
 	own->arg = arg;
 	return own;

@@ -22,8 +22,12 @@ struct nft_difference {
 
 typedef void nft_difference_fn(void *arg, const struct nft_difference *difference);
 
-/* All is borrowed. */
-struct nft_own *nft_own_new(struct nft_link *link, nft_difference_fn *differs, void *arg);
+/*
+ * All is borrowed. left: Services that the kernel refused, by key; what the index of services has of
+ * them is left out.
+ */
+struct nft_own *nft_own_new(struct nft_link *link, const struct map *left,
+			    nft_difference_fn *differs, void *arg);
 struct nft_own *nft_own_free(struct nft_own *own); /* accepts NULL, returns NULL */
 
 /*

@@ -52,6 +52,7 @@ struct ruleset {
 	bool full;          /* the sync that has begun */
 	bool large_cluster; /* as of the sync that has begun, or the last */
 	int64_t last_full_ns;
+	struct chain_name key; /* of a chain of the index that was asked for */
 };
 
 struct ruleset *ruleset_new(const struct settings *settings, const struct ruleset_host *host)
@@ -298,8 +299,12 @@ static void collect_active(const struct ruleset *ruleset, struct chain_set *ret)
 	chain_set_init(ret, n);
 	for (size_t i = 0; i < services->n; i++)
 		service_rules_each_chain(services->v[i], mark_active, ret);
-	if (ruleset->index)
-		service_index_each_chain(ruleset->index, mark_active, ret);
+	for (size_t i = 0; ruleset->index && i < service_index_n_chains(ruleset->index); i++) {
+		struct chain_hash hash;
+
+		service_index_chain_hash(ruleset->index, i, &hash);
+		chain_set_add(ret, CHAIN_KIND_INDEX, &hash);
+	}
 }
 
 static bool is_held(const struct ruleset_input *input, const char *chain)
@@ -352,8 +357,6 @@ void ruleset_write_head(struct ruleset *ruleset, const struct ruleset_input *inp
 		find_stale_chains(ruleset, input);
 	fixed_list_collect(&ruleset->fixed, &output, input);
 	fixed_rules_chains(&output);
-	if (ruleset->index)
-		service_index_declare(ruleset->index, true, txn);
 	fixed_rules_head(&output);
 }
 
@@ -363,7 +366,7 @@ void ruleset_write_tail(struct ruleset *ruleset, const struct ruleset_input *inp
 
 	delete_stale_chains(ruleset, input, txn);
 	if (ruleset->index)
-		index_rules_write(ruleset->index, true, &ruleset->services, &output);
+		index_rules_write_root(ruleset->index, &ruleset->services, &output);
 	fixed_rules_tail(&output, input);
 }
 
@@ -371,7 +374,7 @@ static void write_full(struct ruleset *ruleset, const struct ruleset_input *inpu
 		       struct ruleset_stats *ret)
 {
 	ruleset_write_head(ruleset, input, txn);
-	for (size_t i = 0; i < ruleset->services.n; i++)
+	for (size_t i = 0; i < ruleset_n_services(ruleset); i++)
 		ruleset_write_service(ruleset, i, RULESET_ALL, txn);
 	ruleset_write_tail(ruleset, input, txn);
 	ruleset_count(ruleset, ret);
@@ -393,13 +396,13 @@ static void write_delta(struct ruleset *ruleset, const struct ruleset_input *inp
 
 	fixed_list_collect(&ruleset->fixed, &others, input);
 	if (index)
-		service_index_declare(index, false, txn);
+		service_index_declare(index, txn);
 	for (size_t i = 0; i < ruleset->n_changes; i++)
 		service_delta_write(ruleset->changes[i].old, ruleset->changes[i].new, &services,
 				    &delta);
 	last = delta.enters_services ? FIXED_LAST_OVERTAKEN : FIXED_LAST_STANDS;
 	if (index) {
-		index_rules_write(index, false, &ruleset->services, &others);
+		index_rules_write(index, &ruleset->services, &others);
 		delta.chains_deleted += service_index_delete(index, txn);
 		if (service_index_rewrites_services(index))
 			last = FIXED_LAST_GONE;
@@ -446,14 +449,40 @@ void ruleset_end(struct ruleset *ruleset, bool success, int64_t now_ns)
 
 /* -- in pieces */
 
+/* Behind the services come the chains of the index, each as if it were one. */
 size_t ruleset_n_services(const struct ruleset *ruleset)
 {
-	return ruleset->services.n;
+	return ruleset->services.n + (ruleset->index ? service_index_n_chains(ruleset->index) : 0);
 }
 
-const char *ruleset_service_key(const struct ruleset *ruleset, size_t index)
+static void index_chain_name(struct ruleset *ruleset, size_t index, struct chain_name *ret)
 {
-	return ruleset->services.v[index]->plan->key;
+	struct chain_hash hash;
+
+	service_index_chain_hash(ruleset->index, index - ruleset->services.n, &hash);
+	chain_name_make(CHAIN_KIND_INDEX, &hash, ret);
+}
+
+const char *ruleset_service_key(struct ruleset *ruleset, size_t index)
+{
+	if (index < ruleset->services.n)
+		return ruleset->services.v[index]->plan->key;
+	index_chain_name(ruleset, index, &ruleset->key);
+	return ruleset->key.text;
+}
+
+static void write_index_chain(struct ruleset *ruleset, size_t index, unsigned int parts,
+			      struct txn *txn)
+{
+	struct rule_output output = begin_fixed_output(ruleset, txn);
+	struct chain_name name;
+
+	index_chain_name(ruleset, index, &name);
+	if (parts & RULESET_OWN_CHAINS)
+		txn_chain(txn, TABLE_NAT, name.text);
+	if (parts & RULESET_OWN_RULES)
+		index_rules_write_chain(ruleset->index, index - ruleset->services.n,
+					&ruleset->services, &output);
 }
 
 void ruleset_write_service(struct ruleset *ruleset, size_t index, unsigned int parts,
@@ -461,7 +490,10 @@ void ruleset_write_service(struct ruleset *ruleset, size_t index, unsigned int p
 {
 	struct rule_output output = begin_output(ruleset, txn);
 
-	service_rules_write(ruleset->services.v[index], &output, parts);
+	if (index < ruleset->services.n)
+		service_rules_write(ruleset->services.v[index], &output, parts);
+	else
+		write_index_chain(ruleset, index, parts, txn);
 }
 
 void ruleset_write_own(struct ruleset *ruleset, size_t index, struct txn *txn)
@@ -477,12 +509,10 @@ void ruleset_write_shared(struct ruleset *ruleset, const struct ruleset_input *i
 	if (input)
 		fixed_list_collect(&ruleset->fixed, &output, input);
 	fixed_rules_chains(&output);
-	if (ruleset->index)
-		service_index_declare(ruleset->index, true, txn);
 	for (size_t i = 0; i < ruleset->services.n; i++)
 		ruleset_write_service(ruleset, i, RULESET_ENTRIES, txn);
 	if (ruleset->index)
-		index_rules_write(ruleset->index, true, &ruleset->services, &output);
+		index_rules_write_root(ruleset->index, &ruleset->services, &output);
 	for (size_t i = 0; i < ruleset->fixed.n; i++)
 		txn_rule(txn, &ruleset->fixed.v[i]);
 }
@@ -501,12 +531,29 @@ static void compare_chain(void *arg, enum chain_kind kind, const struct chain_ha
 			(search->kind == kind && memcmp(&search->hash, hash, sizeof(*hash)) == 0);
 }
 
+static bool find_index_chain(const struct ruleset *ruleset, const struct chain_hash *wanted,
+			     size_t *ret_index)
+{
+	for (size_t i = 0; ruleset->index && i < service_index_n_chains(ruleset->index); i++) {
+		struct chain_hash hash;
+
+		service_index_chain_hash(ruleset->index, i, &hash);
+		if (memcmp(&hash, wanted, sizeof(hash)) != 0)
+			continue;
+		*ret_index = ruleset->services.n + i;
+		return true;
+	}
+	return false;
+}
+
 bool ruleset_find_chain(const struct ruleset *ruleset, const char *nat_chain, size_t *ret_index)
 {
 	struct chain_search search = {0};
 
 	if (!chain_name_parse(nat_chain, &search.kind, &search.hash))
 		return false;
+	if (search.kind == CHAIN_KIND_INDEX)
+		return find_index_chain(ruleset, &search.hash, ret_index);
 	for (size_t i = 0; i < ruleset->services.n; i++) {
 		service_rules_each_chain(ruleset->services.v[i], compare_chain, &search);
 		if (search.found) {

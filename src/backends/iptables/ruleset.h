@@ -101,8 +101,13 @@ enum ruleset_part {
 	RULESET_ALL = RULESET_ENTRIES | RULESET_OWN,
 };
 
+/*
+ * Behind the services come the chains of the index of services, if there is one, each as if it were
+ * a Service with one chain of its own and no entries. They lead to chains of those before them, and
+ * may be written one by one in this order. Their key is their name, good until the next call.
+ */
 size_t ruleset_n_services(const struct ruleset *ruleset);
-const char *ruleset_service_key(const struct ruleset *ruleset, size_t index);
+const char *ruleset_service_key(struct ruleset *ruleset, size_t index);
 void ruleset_write_service(struct ruleset *ruleset, size_t index, unsigned int parts,
 			   struct txn *txn);
 /* Its own chains: all are declared, then come their rules. */

@@ -48,7 +48,8 @@ struct place {
 
 struct service_index {
 	struct index_node *root;
-	size_t n_nodes; /* besides the root */
+	size_t n_nodes;                  /* besides the root */
+	const struct index_node **order; /* numbered nodes, n_nodes of them; NULL: to be made */
 	struct place *gone;
 	size_t n_gone, gone_capacity;
 };
@@ -166,6 +167,7 @@ struct service_index *service_index_free(struct service_index *index)
 	if (!index)
 		return NULL;
 	tree_free(index->root);
+	free(index->order);
 	free(index->gone);
 	free(index);
 	return NULL;
@@ -401,6 +403,7 @@ void service_index_settle(struct service_index *index)
 {
 	size_t n = 0;
 
+	free(take(index->order));
 	settle(index, index->root);
 	for (size_t i = 0; i < index->n_gone; i++) /* some have come again */
 		if (!find_place(index, &index->gone[i]))
@@ -437,76 +440,30 @@ size_t service_index_n_chains(const struct service_index *index)
 	return index->n_nodes;
 }
 
-typedef void node_fn(void *arg, const struct index_node *node);
-
-/* all: otherwise those that are dirty. */
-static void each_node(const struct index_node *node, bool all, node_fn *fn, void *arg)
+static void number_nodes(struct service_index *index, const struct index_node *node, size_t *n)
 {
-	if (!all && !node->touched)
-		return;
-	if (all || node->dirty)
-		fn(arg, node);
 	for (size_t i = 0; node->children && i < FAN_OUT; i++)
 		if (node->children[i])
-			each_node(node->children[i], all, fn, arg);
-}
-
-struct chain_walk {
-	void (*fn)(void *arg, enum chain_kind kind, const struct chain_hash *hash);
-	void *arg;
-};
-
-static void tell_chain(void *arg, const struct index_node *node)
-{
-	const struct chain_walk *walk = arg;
-	struct chain_hash hash;
-
-	if (node->length == 0)
-		return;
-	node_hash(node, &hash);
-	walk->fn(walk->arg, CHAIN_KIND_INDEX, &hash);
-}
-
-void service_index_each_chain(const struct service_index *index,
-			      void (*fn)(void *arg, enum chain_kind kind,
-					 const struct chain_hash *hash),
-			      void *arg)
-{
-	struct chain_walk walk = {fn, arg};
-
-	each_node(index->root, true, tell_chain, &walk);
-}
-
-static void declare_node(void *arg, const struct index_node *node)
-{
-	struct chain_name name;
-
-	node_name(node, &name);
-	txn_chain(arg, TABLE_NAT, name.text);
-}
-
-static void declare_node_but_root(void *arg, const struct index_node *node)
-{
+			number_nodes(index, node->children[i], n);
 	if (node->length > 0)
-		declare_node(arg, node);
+		index->order[(*n)++] = node;
 }
 
-static void gone_name(const struct place *place, struct chain_name *ret)
+static const struct index_node *numbered_node(struct service_index *index, size_t number)
 {
-	const struct index_node node = {.sample = place->addr, .length = place->length};
+	size_t n = 0;
 
-	node_name(&node, ret);
-}
-
-void service_index_declare(const struct service_index *index, bool all, struct txn *txn)
-{
-	struct chain_name name;
-
-	each_node(index->root, all, all ? declare_node_but_root : declare_node, txn);
-	for (size_t i = 0; i < index->n_gone && !all; i++) {
-		gone_name(&index->gone[i], &name);
-		txn_chain(txn, TABLE_NAT, name.text);
+	assert(number < index->n_nodes);
+	if (!index->order) {
+		index->order = xcalloc(index->n_nodes, sizeof(*index->order));
+		number_nodes(index, index->root, &n);
 	}
+	return index->order[number];
+}
+
+void service_index_chain_hash(struct service_index *index, size_t number, struct chain_hash *ret)
+{
+	node_hash(numbered_node(index, number), ret);
 }
 
 struct write_walk {
@@ -543,12 +500,62 @@ static void write_node(void *arg, const struct index_node *node)
 		walk->rules(walk->arg, node->items[i].key, &node->items[i].addr, name.text);
 }
 
-void service_index_write(const struct service_index *index, bool all, struct rule_output *output,
+void service_index_write_chain(struct service_index *index, size_t number,
+			       struct rule_output *output, service_index_rules_fn *rules, void *arg)
+{
+	write_node(&(struct write_walk){output, rules, arg}, numbered_node(index, number));
+}
+
+void service_index_write_root(const struct service_index *index, struct rule_output *output,
+			      service_index_rules_fn *rules, void *arg)
+{
+	write_node(&(struct write_walk){output, rules, arg}, index->root);
+}
+
+/* -- what differs */
+
+static void each_dirty(const struct index_node *node,
+		       void (*fn)(void *arg, const struct index_node *node), void *arg)
+{
+	if (!node->touched)
+		return;
+	if (node->dirty)
+		fn(arg, node);
+	for (size_t i = 0; node->children && i < FAN_OUT; i++)
+		if (node->children[i])
+			each_dirty(node->children[i], fn, arg);
+}
+
+static void declare_node(void *arg, const struct index_node *node)
+{
+	struct chain_name name;
+
+	node_name(node, &name);
+	txn_chain(arg, TABLE_NAT, name.text);
+}
+
+static void gone_name(const struct place *place, struct chain_name *ret)
+{
+	const struct index_node node = {.sample = place->addr, .length = place->length};
+
+	node_name(&node, ret);
+}
+
+void service_index_declare(const struct service_index *index, struct txn *txn)
+{
+	struct chain_name name;
+
+	each_dirty(index->root, declare_node, txn);
+	for (size_t i = 0; i < index->n_gone; i++) {
+		gone_name(&index->gone[i], &name);
+		txn_chain(txn, TABLE_NAT, name.text);
+	}
+}
+
+void service_index_write(const struct service_index *index, struct rule_output *output,
 			 service_index_rules_fn *rules, void *arg)
 {
-	struct write_walk walk = {output, rules, arg};
-
-	each_node(index->root, all, write_node, &walk);
+	each_dirty(index->root, write_node, &(struct write_walk){output, rules, arg});
 }
 
 size_t service_index_delete(const struct service_index *index, struct txn *txn)

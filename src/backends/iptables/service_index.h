@@ -41,24 +41,33 @@ void service_index_applied(struct service_index *index);
 
 /* Rules in all its chains, jumps included. */
 size_t service_index_rules(const struct service_index *index);
-/* Chains besides KUBE-SERVICES. */
+
+/*
+ * Its chains besides KUBE-SERVICES, numbered until the next change: each one behind those that its
+ * rules lead to. A chain holds all rules for addresses within its prefix, whatever the shape of the
+ * tree, so that chains can be written one by one in this order and every address stays served.
+ */
 size_t service_index_n_chains(const struct service_index *index);
-void service_index_each_chain(const struct service_index *index,
-			      void (*fn)(void *arg, enum chain_kind kind,
-					 const struct chain_hash *hash),
-			      void *arg);
+void service_index_chain_hash(struct service_index *index, size_t number, struct chain_hash *ret);
 
 /* Says all rules of the Service for the address, as rules of `chain`. */
 typedef void service_index_rules_fn(void *arg, const char *key, const struct addr *addr,
 				    const char *chain);
 
+/* The rules of one chain, which is not declared. */
+void service_index_write_chain(struct service_index *index, size_t number,
+			       struct rule_output *output, service_index_rules_fn *rules,
+			       void *arg);
+/* Those of KUBE-SERVICES but for its last ones. */
+void service_index_write_root(const struct service_index *index, struct rule_output *output,
+			      service_index_rules_fn *rules, void *arg);
+
 /*
- * all: every chain, otherwise only those that differ from what stands. KUBE-SERVICES is among them
- * when it differs (never with `all`, then it is the caller's to declare); its last rules are not.
- * First all are declared, also those that go; then rules; then those that go are deleted.
+ * What differs from what stands, KUBE-SERVICES among it. First all that differ are declared, also
+ * those that go; then come their rules; then those that go are deleted.
  */
-void service_index_declare(const struct service_index *index, bool all, struct txn *txn);
-void service_index_write(const struct service_index *index, bool all, struct rule_output *output,
+void service_index_declare(const struct service_index *index, struct txn *txn);
+void service_index_write(const struct service_index *index, struct rule_output *output,
 			 service_index_rules_fn *rules, void *arg);
 size_t service_index_delete(const struct service_index *index, struct txn *txn); /* how many */
 /* Does KUBE-SERVICES differ from what stands? */

@@ -56,12 +56,14 @@ static struct spot *ensure_spot(struct claims *claims, const struct destination 
 /* Older services first; what does not know its age counts as old. */
 static int compare_claims(const struct claim *a, const struct claim *b)
 {
-	int64_t created_a = a->service->next->service->created_s;
-	int64_t created_b = b->service->next->service->created_s;
-	int r = (created_a > created_b) - (created_a < created_b);
+	const struct service *x = a->service->next->service;
+	const struct service *y = b->service->next->service;
+	int r = (x->created_s > y->created_s) - (x->created_s < y->created_s);
 
 	if (r == 0)
-		r = strcmp(a->service->key, b->service->key);
+		r = strcmp(x->ns, y->ns);
+	if (r == 0)
+		r = strcmp(x->name, y->name);
 	if (r == 0)
 		r = (a->port > b->port) - (a->port < b->port);
 	return r;

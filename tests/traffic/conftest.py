@@ -4,7 +4,7 @@
 Every test file has labs of its own. Tests of a file share a lab for each set of flags and tell it what to serve,
 which replaces what the test before had; so the daemon also lives through many changes.
 
-PORTOLAN_TEST_MODES=iptables,nftables runs every test in each of these proxy modes. Where the machine gives us no
+Every test runs in each proxy mode, or in those that PORTOLAN_TEST_MODES=iptables,nftables names. Where the machine gives us no
 namespaces the tests are skipped, with the reason; PORTOLAN_LAB_REQUIRED=1 makes that a failure.
 """
 
@@ -19,7 +19,7 @@ from lab.cluster import Cluster  # noqa: E402
 from lab.daemon import program  # noqa: E402
 from lab.topology import Refused  # noqa: E402
 
-MODES = os.environ.get("PORTOLAN_TEST_MODES", "iptables").split(",")
+MODES = os.environ.get("PORTOLAN_TEST_MODES", "iptables,nftables").split(",")
 
 
 def pytest_sessionstart():

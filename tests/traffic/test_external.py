@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Node ports, load balancer IPs and external IPs, with externalTrafficPolicy Cluster."""
 
+import pytest
+
 from lab.check import errors, names, refused_at_once, served, sources
 from lab.manifests import Service
 from lab.topology import BRIDGE, CLIENT, NODE, UPLINK
@@ -16,11 +18,24 @@ def test_node_port_from_outside_is_masqueraded(cluster, family, proto):
     assert sources(answers) == {BRIDGE[family]}
 
 
-def test_node_port_from_the_node_on_each_of_its_addresses(cluster, family, proto):
+EVERYWHERE = "--nodeport-addresses=0.0.0.0/0,::/0"
+
+
+def test_node_port_from_the_node_on_each_of_its_addresses(clusters, mode, family, proto):
+    cluster = clusters() if mode == "iptables" else clusters(EVERYWHERE)
     web = cluster.service(21, cluster.pods, kind="NodePort", proto=proto)
     for address in (NODE[family], BRIDGE[family], UPLINK[family]):
         answers = cluster.node.request(address, web.node_port, proto, count=20)
         assert sources(answers) == {BRIDGE[family]}, address
+
+
+def test_node_port_in_nftables_mode_is_on_the_primary_address_unless_told_otherwise(cluster, mode, family, proto):
+    if mode != "nftables":
+        pytest.skip("iptables mode answers on all addresses: the test above")
+    web = cluster.service(33, cluster.pods, kind="NodePort", proto=proto)
+    assert served(cluster.node.request(NODE[family], web.node_port, proto, count=5))
+    for address in (BRIDGE[family], UPLINK[family], LOOPBACK[family]):
+        assert errors(cluster.node.request(address, web.node_port, proto)) == {"refused"}, address
 
 
 def test_node_port_from_a_pod(cluster, family, proto):
@@ -124,8 +139,10 @@ def test_load_balancer_in_proxy_mode_is_left_alone(cluster, family):
     assert served(cluster.client.request(NODE[family], web.node_port, count=5))
 
 
-def test_localhost_node_ports_open_no_other_door_to_localhost(clusters):
+def test_localhost_node_ports_open_no_other_door_to_localhost(clusters, mode):
     """route_localnet would let neighbours reach what the node serves on 127.0.0.1 alone; KUBE-FIREWALL forbids it."""
+    if mode != "iptables":
+        pytest.skip("nftables mode opens no node ports on localhost and leaves route_localnet alone")
     cluster = clusters(pods=1, remote_pods=0)
     (pod,) = cluster.pods
     cluster.node.agent.call("serve_pod", pod="private", addresses=["127.0.0.1"], ports=[9999])

@@ -14,11 +14,11 @@ GONE = {"count": 3, "parallel": 3, "timeout": 0.3}
 INDEX = re.compile(r"^:(KUBE-SVC-IX-\S+)", re.MULTILINE)
 
 
-@pytest.fixture
-def indexed(clusters, mode):
+@pytest.fixture(params=["netlink", "restore"])
+def indexed(clusters, mode, request):
     if mode != "iptables":
         pytest.skip("is about chains of iptables")
-    return clusters("--iptables-service-index")
+    return clusters("--iptables-service-index", f"--iptables-writer={request.param}")
 
 
 def crowd(cluster, proto, numbers=range(100, 150)):

@@ -7,7 +7,8 @@ Service and the slice, and since a watch keeps its order, all Services and slice
 Node comes on a watch of its own, so a difference is final only when it lasts.
 
 Portolan takes kube-proxy's place as it would on a cluster: by that name, with the same arguments and the same
-configuration file. With source='manifests', which PORTOLAN_CLUSTER_SOURCE sets for all, it gets its objects through a
+configuration file. PORTOLAN_TEST_WRITER=restore, or writer='restore', has it write rules with iptables-restore instead of
+over netlink. With source='manifests', which PORTOLAN_CLUSTER_SOURCE sets for all, it gets its objects through a
 folder that mirrors the API server, and its settings as flags.
 """
 import base64
@@ -22,7 +23,7 @@ import configuration
 import rules
 import stage as stages
 from api import Refusal, key_of
-from lab.daemon import program
+from lab.daemon import WRITER, program
 from stage import Process
 
 SOURCE = os.environ.get('PORTOLAN_CLUSTER_SOURCE', 'api')
@@ -147,10 +148,10 @@ class Proxy:
 class Pair:
     """Both, with the same settings, which are given as flags. Use it with `with`.
 
-    kubeconfig: a way of Portolan's own to the API server.
+    kubeconfig: a way of Portolan's own to the API server. writer: how Portolan writes rules.
     """
 
-    def __init__(self, stage, *flags, families=FAMILIES, source=SOURCE, kubeconfig=None):
+    def __init__(self, stage, *flags, families=FAMILIES, source=SOURCE, kubeconfig=None, writer=WRITER):
         self.stage, self.families = stage, families
         self.api = stage.api
         if not hasattr(stage, 'markers'):
@@ -159,10 +160,11 @@ class Pair:
         self.mirror = None
         theirs = self._configured('config', stage.kubeconfig(), flags)
         ours = self._configured('config-portolan', kubeconfig, flags) if kubeconfig else theirs
-        portolan = [self._drop_in(), *ours]
+        portolan = [self._drop_in(), *ours, f'--iptables-writer={writer}']
         if source == 'manifests':
             self.mirror = Mirror(self.api, stage.path(f'manifests-{stage.nodes}'))
-            portolan = [program(), 'run', '--manifests', self.mirror.folder, *FLAGS, *flags]
+            portolan = [program(), 'run', '--manifests', self.mirror.folder, f'--iptables-writer={writer}', *FLAGS,
+                        *flags]
         self.proxies = [Proxy(stage, 'kube-proxy', [stage.program('kube-proxy'), *theirs]),
                         Proxy(stage, 'portolan', portolan)]
 

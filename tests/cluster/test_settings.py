@@ -78,6 +78,18 @@ def test_setting(stage, filled, name):
         pair.agree()
 
 
+@pytest.mark.parametrize('writer', ['netlink', 'restore'])
+def test_every_way_of_writing_rules(stage, filled, writer):
+    """A start, changes, another start: whatever the default is for all other tests."""
+    with Pair(stage, CIDRS, writer=writer) as pair:
+        filled.service('plain-both', port('http'), type='NodePort')
+        pair.agree()
+        filled.service('plain-both', port('http'), port('dns', 'UDP', 53), externalIPs=addresses('external', [9]))
+        pair.agree()
+        pair.restart('portolan')
+        pair.agree()
+
+
 def test_no_drop_of_invalid_packets_where_the_host_is_liberal(stage, filled):
     pair = Pair(stage, CIDRS)
     for proxy in pair.proxies:

@@ -21,6 +21,9 @@ SYNCED = re.compile(r'"(?:First sync done|Sync done|Sync works again)" ipFamily=
 FIRST_MARKER_PORT = 1000
 PATIENCE = 20
 
+#: How Portolan writes rules in iptables mode, unless a test says it: netlink, restore, or what it chooses.
+WRITER = os.environ.get("PORTOLAN_TEST_WRITER", "auto")
+
 #: What a lab needs and a test seldom cares about.
 FLAGS = (
     "--manifests", FOLDER,

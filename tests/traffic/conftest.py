@@ -4,7 +4,8 @@
 Every test file has labs of its own. Tests of a file share a lab for each set of flags and tell it what to serve,
 which replaces what the test before had; so the daemon also lives through many changes.
 
-Every test runs in each proxy mode, or in those that PORTOLAN_TEST_MODES=iptables,nftables names. Where the machine gives us no
+Every test runs in each proxy mode, or in those that PORTOLAN_TEST_MODES=iptables,nftables names. PORTOLAN_TEST_WRITER=restore
+has the rules of iptables mode written by iptables-restore instead of over netlink; test_rules.py does both. Where the machine gives us no
 namespaces the tests are skipped, with the reason; PORTOLAN_LAB_REQUIRED=1 makes that a failure.
 """
 

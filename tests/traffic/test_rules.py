@@ -14,7 +14,8 @@ from lab.manifests import Endpoint, Service, cluster_ip
 from lab.topology import wait_for
 
 FLAGS = {
-    "default": {},
+    "netlink": {"flags": ("--iptables-writer=netlink",)},
+    "restore": {"flags": ("--iptables-writer=restore",)},
     "masquerade-all": {"flags": ("--masquerade-all",)},
     "bridge": {"detector": ("--detect-local-mode=BridgeInterface", "--pod-bridge-interface=cni0")},
     "no-detector": {"detector": ()},
@@ -95,8 +96,10 @@ def random_service(chance, cluster, number):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_many_changes_end_where_a_first_sync_would(cluster, seed):
+@pytest.mark.parametrize("writer", ["netlink", "restore"])
+def test_many_changes_end_where_a_first_sync_would(clusters, writer, seed):
     """Partial syncs, one after the other; after each the kernel holds neither less nor more."""
+    cluster = clusters(f"--iptables-writer={writer}")
     chance = random.Random(seed)
     services = {}
     for _ in range(12):

@@ -322,29 +322,30 @@ static void replace_group(struct nft_shared *shared, size_t index, size_t first,
 }
 
 struct order {
-	bool right;           /* all are there, one behind the other */
-	uint32_t first, last; /* positions of those that are there, if any is */
-	bool any;
+	bool complete;        /* all are there, */
+	bool right;           /* and one behind the other */
+	bool any;             /* is there: */
+	uint32_t first, last; /* positions of the foremost and the hindmost */
 };
 
 static struct order look_at_group(const struct nft_shared *shared, size_t index, size_t first,
 				  size_t end)
 {
-	struct order order = {.right = true};
+	struct order order = {.complete = true, .right = true};
 
 	for (size_t i = first; i < end; i++) {
 		const struct wanted *wanted = &shared->wanted[i];
 
 		if (wanted->chain != index)
 			continue;
-		if (!wanted->handle || (order.any && wanted->position < order.last))
-			order.right = false;
+		order.complete = order.complete && wanted->handle;
+		order.right = order.complete && order.right &&
+			      (!order.any || wanted->position > order.last);
 		if (!wanted->handle)
 			continue;
-		if (!order.any)
-			order.first = wanted->position;
+		order.first = order.any ? MIN(order.first, wanted->position) : wanted->position;
+		order.last = order.any ? MAX(order.last, wanted->position) : wanted->position;
 		order.any = true;
-		order.last = wanted->position;
 	}
 	return order;
 }
@@ -370,7 +371,8 @@ static bool has_rule_of(const struct nft_shared *shared, size_t index, size_t fi
 
 /*
  * Entries of Services may stand anywhere, each Service's in order. Fixed rules before them mean that
- * the chain is filled anew when anything else would be wrong; those behind them must be the last.
+ * the chain is filled anew when anything else would be wrong; those behind them must be the last, in
+ * any order.
  */
 static void decide_entries(struct nft_shared *shared, size_t index)
 {
@@ -392,7 +394,7 @@ static void decide_entries(struct nft_shared *shared, size_t index)
 		if (fixed && !seen_entry && (!order.right || order.first > 0))
 			chain->refill = true;
 		else if (fixed && seen_entry &&
-			 (!order.right || chain->n_add > 0 || (any && order.first < last)))
+			 (!order.complete || chain->n_add > 0 || (any && order.first < last)))
 			replace_group(shared, index, first, end, WHEN_LAST);
 		else if (!fixed && !order.right)
 			replace_group(shared, index, first, end, WHEN_ADD);

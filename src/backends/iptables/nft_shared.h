@@ -5,9 +5,10 @@
  * Compares the shared chains with the kernel's and puts into the batch what makes them as they
  * should be.
  *
- * In a chain with entries of Services the order among Services is free, that within a Service is
- * not, and fixed rules behind the entries stay behind them. A chain of fixed rules alone has one
- * order. Rules that nobody wants leave, whoever wrote them: these chains are ours.
+ * In a chain with entries of Services the order among Services, and among the ports of one, is free;
+ * that within a port is not, and fixed rules behind the entries stay behind them. A chain of fixed
+ * rules alone has one order. Rules that nobody wants leave, whoever wrote them: these chains are
+ * ours.
  *
  *	nft_shared_collect()    what is wanted
  *	nft_shared_compare()    for each chain: reads it and decides what has to be done

@@ -314,7 +314,16 @@ static void on_difference(void *arg, const struct nft_difference *difference)
 {
 	struct nft_sync *sync = arg;
 
-	if (sync->purpose == PURPOSE_SYNC || sync->n_told++ >= TOLD_MAX)
+	if (sync->purpose == PURPOSE_SYNC) {
+		log_debug(4, "Writing a chain that is not as it should be",
+			  KV("ipFamily", LOG_STR(ip_family(sync))),
+			  KV("table", LOG_STR(table_name(difference->table))),
+			  KV("chain", LOG_STR(difference->chain)),
+			  KV("missingRules", LOG_INT(difference->missing)),
+			  KV("extraRules", LOG_INT(difference->extra)));
+		return;
+	}
+	if (sync->n_told++ >= TOLD_MAX)
 		return;
 	log_info("Repairing a chain that somebody else changed",
 		 KV("ipFamily", LOG_STR(ip_family(sync))),

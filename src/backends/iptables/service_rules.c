@@ -578,6 +578,8 @@ void service_rules_write(struct service_rules *service, struct rule_output *outp
 		const struct port_plan *plan = &service->plan->ports[i];
 		struct port_writer w;
 
+		if (i > 0)
+			txn_subject(output->txn, service->plan->key); /* their order is free */
 		port_writer_init(&w, output, service, plan, hash);
 		write_port(&w, service, parts);
 		hash += count_hashes(plan);

@@ -102,3 +102,13 @@ def test_an_audit_on_request_is_a_full_sync_with_restore(node):
     mark = daemon.mark()
     daemon.process.send_signal(signal.SIGUSR1)
     daemon.wait_log(r'"Sync done" ipFamily="IPv4" full=true', mark)
+
+
+def test_an_audit_on_request_is_a_full_sync_in_nftables_mode(netlink_node):
+    netlink_node.write("web.yaml", WEB)
+    netlink_node.serve()
+    daemon = netlink_node.start("--proxy-mode", "nftables").wait_synced()
+    mark = daemon.mark()
+    daemon.process.send_signal(signal.SIGUSR1)
+    daemon.wait_log(r'"Sync done" ipFamily="IPv4" full=true', mark)
+    assert netlink_node.ask()

@@ -180,6 +180,7 @@ static int question_ask(const struct question *question, mnl_cb_t fn, void *arg)
 /* -- dump */
 
 struct dump {
+	const struct conntrack_filter *filter;
 	conntrack_flow_fn *fn;
 	void *arg;
 };
@@ -189,9 +190,19 @@ static int take_flow(const struct nlmsghdr *message, void *arg)
 	const struct dump *dump = arg;
 	struct conntrack_flow flow;
 
-	if (conntrack_decode(message, &flow) == 0)
+	if (conntrack_decode(message, &flow) == 0 &&
+	    (!dump->filter->dst || addr_equal(dump->filter->dst, &flow.original.dst)))
 		dump->fn(dump->arg, &flow);
 	return MNL_CB_OK;
+}
+
+/*
+ * The kernel's comparison of IPv6 addresses is the wrong way round (up to 6.18 at least): flows that
+ * are equal are left out. So it is asked for protocol and port only, and take_flow() does the rest.
+ */
+static bool kernel_compares(const struct conntrack_filter *filter)
+{
+	return filter->dst && filter->family == FAMILY_IPV4;
 }
 
 static void put_filter_tuple(struct nlmsghdr *message, const struct conntrack_filter *filter)
@@ -199,10 +210,9 @@ static void put_filter_tuple(struct nlmsghdr *message, const struct conntrack_fi
 	struct nlattr *tuple = mnl_attr_nest_start(message, CTA_TUPLE_ORIG);
 	struct nlattr *nest;
 
-	if (filter->dst) {
+	if (kernel_compares(filter)) {
 		nest = mnl_attr_nest_start(message, CTA_TUPLE_IP);
-		mnl_attr_put(message, filter->family == FAMILY_IPV4 ? CTA_IP_V4_DST : CTA_IP_V6_DST,
-			     addr_bytes(filter->family), filter->dst->bytes);
+		mnl_attr_put(message, CTA_IP_V4_DST, addr_bytes(FAMILY_IPV4), filter->dst->bytes);
 		mnl_attr_nest_end(message, nest);
 	}
 	if (filter->protocol) {
@@ -220,7 +230,7 @@ static void put_filter(struct nlmsghdr *message, const struct conntrack_filter *
 	struct nlattr *nest;
 	uint32_t flags = 0;
 
-	if (filter->dst)
+	if (kernel_compares(filter))
 		flags |= FILTER_DST;
 	if (filter->protocol)
 		flags |= FILTER_PROTOCOL | (filter->dst_port ? FILTER_DST_PORT : 0);
@@ -253,7 +263,7 @@ static int dump_once(const struct conntrack_filter *filter, const struct dump *d
 int conntrack_dump(const struct conntrack_filter *filter, conntrack_flow_fn *fn, void *arg,
 		   struct err *err)
 {
-	const struct dump dump = {fn, arg};
+	const struct dump dump = {filter, fn, arg};
 	int r = -EINTR;
 
 	for (int i = 0; i < DUMP_ATTEMPTS && r == -EINTR; i++)

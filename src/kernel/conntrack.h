@@ -5,8 +5,9 @@
  * The kernel's connection tracking table, over ctnetlink: reading flows that fit a filter, deleting
  * single ones, and what the table says of itself.
  *
- * The filter is the kernel's own (since Linux 5.8): flows that do not fit are never copied. Reading
- * is not atomic: flows may come and go meanwhile, and one may be reported twice.
+ * The filter is the kernel's own (since Linux 5.8) but for IPv6 addresses: flows that do not fit are
+ * never copied. Reading is not atomic: flows may come and go meanwhile, and one may be reported
+ * twice.
  */
 
 #include "base/addr.h"

@@ -79,6 +79,8 @@ static void flows_are_read_by_the_kernels_own_filter(void **state attr_unused)
 {
 	static const struct addr loopback = {.family = FAMILY_IPV4, .bytes = {127, 0, 0, 1}};
 	static const struct addr other = {.family = FAMILY_IPV4, .bytes = {127, 0, 0, 2}};
+	static const struct addr loopback6 = {.family = FAMILY_IPV6, .bytes = {[15] = 1}};
+	static const struct addr other6 = {.family = FAMILY_IPV6, .bytes = {[15] = 2}};
 	struct conntrack_filter filter = {.family = FAMILY_IPV4, .protocol = IPPROTO_UDP};
 	struct seen seen;
 
@@ -105,6 +107,14 @@ static void flows_are_read_by_the_kernels_own_filter(void **state attr_unused)
 	seen = dump(&filter); /* the loopback answers with ICMPv6 errors, which are no flows */
 	assert_int_equal(seen.n, 1);
 	assert_int_equal(seen.last.original.dst.family, FAMILY_IPV6);
+	/* the kernel's own comparison of these is the wrong way round */
+	filter = (struct conntrack_filter){
+		.family = FAMILY_IPV6, .protocol = IPPROTO_UDP, .dst = &loopback6};
+	assert_int_equal(dump(&filter).n, 1);
+	filter.dst_port = PORT_A;
+	assert_int_equal(dump(&filter).n, 1);
+	filter.dst = &other6;
+	assert_int_equal(dump(&filter).n, 0);
 }
 
 static void exactly_one_flow_is_deleted(void **state attr_unused)

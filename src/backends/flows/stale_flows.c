@@ -405,24 +405,49 @@ static void collect(void *arg, const struct conntrack_flow *flow)
 	collected->v[collected->n++] = *flow;
 }
 
-/* Few fronts: the kernel picks. Many: it hands over all flows of the protocol. */
+/* How many judgements from this one on are about the same protocol and port; they stand together. */
+static size_t same_port(const struct stale_flows *flows, size_t first)
+{
+	const struct front *front = &flows->judgements[first].front;
+	size_t n = 1;
+
+	while (first + n < flows->n_judgements &&
+	       flows->judgements[first + n].front.protocol == front->protocol &&
+	       flows->judgements[first + n].front.port == front->port)
+		n++;
+	return n;
+}
+
+static size_t count_ports(const struct stale_flows *flows, uint8_t protocol)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < flows->n_judgements; i += same_port(flows, i))
+		n += flows->judgements[i].front.protocol == protocol;
+	return n;
+}
+
+/*
+ * Each dump walks the whole table, so addresses with the same port share one. Few ports: the kernel
+ * picks the flows. Many: it hands over all of the protocol.
+ */
 static int dump_protocol(const struct stale_flows *flows, uint8_t protocol,
 			 struct collected *collected, struct err *err)
 {
 	struct conntrack_filter filter = {.family = flows->family, .protocol = protocol};
-	size_t n = 0;
+	size_t n = count_ports(flows, protocol);
+	size_t together;
 	int r = 0;
 
-	for (size_t i = 0; i < flows->n_judgements; i++)
-		n += flows->judgements[i].front.protocol == protocol;
 	if (n > FILTERED_DUMPS_MAX)
 		return conntrack_dump(&filter, collect, collected, err);
-	for (size_t i = 0; i < flows->n_judgements && r >= 0; i++) {
+	for (size_t i = 0; i < flows->n_judgements && r >= 0; i += together) {
 		const struct front *front = &flows->judgements[i].front;
 
+		together = same_port(flows, i);
 		if (front->protocol != protocol)
 			continue;
-		filter.dst = front->any_addr ? NULL : &front->addr;
+		filter.dst = together > 1 || front->any_addr ? NULL : &front->addr;
 		filter.dst_port = front->port;
 		r = conntrack_dump(&filter, collect, collected, err);
 	}

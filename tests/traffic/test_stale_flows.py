@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""UDP clients that keep their socket. Connection tracking would go on sending their packets where the first one went: into the
+void. Without a clean-up after syncs none of these flows would ever reach another pod: each packet keeps the flow alive. The
+clean-up follows a sync, and rules are seen in force a little earlier, so a flow may be answered as before for a moment.
+"""
+
+import pytest
+
+from lab.manifests import Endpoint, Service
+from lab.topology import NODE, wait_for
+
+
+@pytest.fixture
+def talk(request):
+    """Talks that end with the test."""
+
+    def begin(place, address, port, proto="UDP"):
+        made = place.talk(address, port, proto, timeout=2.0)
+        request.addfinalizer(made.close)
+        return made
+
+    return begin
+
+
+def ways(cluster, service, family):
+    """From where, to which address and port: all that lead to the Service."""
+    return [(cluster.pods[0], service.cluster_ip[family], service.port), (cluster.client, NODE[family], service.node_port),
+            (cluster.client, service.load_balancer_ip[family], service.port),
+            (cluster.client, service.external_ip[family], service.port)]
+
+
+def dns(number, pods, **more):
+    return Service("dns", number, pods, proto="UDP", kind="LoadBalancer", external=True, **more)
+
+
+def reach(talks, pod):
+    """All talks are answered by the pod, now or soon; by nobody: None."""
+    name = pod and pod.name
+    for one in talks:
+        wait_for(lambda one=one: one.ask().pod == name, what=f"the flow reaches {name}")
+
+
+def test_an_endpoint_is_replaced(cluster, talk, family):
+    service = cluster.serve(dns(120, cluster.pods[1:2]))
+    talks = [talk(*way) for way in ways(cluster, service, family)]
+    reach(talks, cluster.pods[1])
+    service.pods = cluster.pods[2:3]
+    cluster.serve(service)
+    reach(talks, cluster.pods[2])
+
+
+def test_an_endpoint_no_longer_serves(cluster, talk, family):
+    service = cluster.serve(dns(121, cluster.pods[1:2]))
+    one = talk(cluster.pods[0], service.cluster_ip[family], service.port)
+    assert one.ask().pod == cluster.pods[1].name
+    service.pods = [Endpoint(cluster.pods[1], "terminating"), cluster.pods[2]]
+    cluster.serve(service)
+    assert one.ask().pod == cluster.pods[1].name, "it still serves what it has"
+    service.pods = [Endpoint(cluster.pods[1], "gone"), cluster.pods[2]]
+    cluster.serve(service)
+    reach([one], cluster.pods[2])
+
+
+def test_the_first_packet_came_before_the_first_endpoint(cluster, talk, family):
+    """It was sent on untranslated, or refused; the flow must not remember that."""
+    service = dns(122, [])
+    cluster.serve(service)
+    talks = [talk(*way) for way in ways(cluster, service, family)]
+    reach(talks, None)
+    service.pods = cluster.pods[1:2]
+    cluster.serve(service)
+    reach(talks, cluster.pods[1])
+
+
+def test_all_endpoints_are_gone_and_others_come(cluster, talk, family):
+    """kube-proxy keeps these flows: while there is no endpoint nothing says that they are stale."""
+    service = cluster.serve(dns(123, cluster.pods[1:2]))
+    talks = [talk(*way) for way in ways(cluster, service, family)]
+    reach(talks, cluster.pods[1])
+    service.pods = []
+    cluster.serve(service)
+    reach(talks, None)
+    service.pods = cluster.pods[2:3]
+    cluster.serve(service)
+    reach(talks, cluster.pods[2])
+
+
+def test_a_service_is_deleted_and_made_again(cluster, talk, family):
+    service = cluster.serve(dns(124, cluster.pods[1:2]))
+    talks = [talk(*way) for way in ways(cluster, service, family)]
+    reach(talks, cluster.pods[1])
+    cluster.serve()
+    reach(talks, None)
+    service.pods = cluster.pods[2:3]
+    cluster.serve(service)
+    reach(talks, cluster.pods[2])
+
+
+def test_what_changed_while_the_daemon_was_away_is_cleaned_on_its_return(cluster, talk, family):
+    service = cluster.serve(dns(125, cluster.pods[1:2]))
+    one = talk(cluster.pods[0], service.cluster_ip[family], service.port)
+    assert one.ask().pod == cluster.pods[1].name
+    cluster.daemon.stop()
+    service.pods = cluster.pods[2:3]
+    cluster.daemon.write_services(service)
+    cluster.daemon.start()
+    reach([one], cluster.pods[2])
+
+
+def test_flows_that_are_well_are_left_alone(cluster, talk, family):
+    """Another Service changes, an endpoint joins, a port of TCP loses one: nobody's flow is touched."""
+    service, other = dns(126, cluster.pods[1:2]), Service("other", 127, cluster.pods[1:2], proto="UDP")
+    web = Service("web", 128, cluster.pods[1:2])
+    cluster.serve(service, other, web)
+    one = talk(cluster.pods[0], service.cluster_ip[family], service.port)
+    tcp = talk(cluster.pods[0], web.cluster_ip[family], web.port, "TCP")
+    before, before_tcp = one.ask(), tcp.ask()
+    service.pods = cluster.pods[1:]
+    other.pods = cluster.pods[2:3]
+    web.pods = cluster.pods[2:3]
+    cluster.serve(service, other, web)
+    after, after_tcp = one.ask(), tcp.ask()
+    assert (after.pod, after.port) == (before.pod, before.port)
+    assert (after_tcp.pod, after_tcp.port) == (before_tcp.pod, before_tcp.port)

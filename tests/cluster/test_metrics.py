@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The metrics of kube-proxy and of Portolan after the same life: the same names, help, labels and buckets, and where it is
+no matter of time the same values. tests/serving/kube-proxy.metrics, which other tests are held to, is what kube-proxy says here.
+"""
+import datetime
+import os
+
+import pytest
+from lab import scrape
+from lab.daemon import program
+from lab.topology import wait_for
+
+import configuration
+import objects
+from objects import away, port
+from proxies import Proxy
+
+GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, 'serving', 'kube-proxy.metrics')
+TRIGGER = 'endpoints.kubernetes.io/last-change-trigger-time'
+ASK = 'import sys, urllib.request as r; print(r.urlopen(sys.argv[1], timeout=20).read().decode())'
+EQUAL = ('kubeproxy_sync_proxy_rules_iptables_total', 'kubeproxy_sync_proxy_rules_no_local_endpoints_total')
+
+
+def golden(mode):
+    """The lines of a mode, or of both; those behind `?` only appear once something went wrong."""
+    found = {}
+    with open(GOLDEN, encoding='utf-8') as file:
+        for line in file:
+            modes, _, rest = line.rstrip('\n').partition(' ')
+            if not line.startswith('#') and mode in modes.strip('?').split(','):
+                name, _, words = rest.partition(' ')
+                found[name] = words, modes.startswith('?')
+    return found
+
+
+def ask(proxy, path, number=10249):
+    return proxy.namespace.run('python3', '-c', ASK, f'http://127.0.0.1:{number}/{path}')
+
+
+def pods(api, name, *list_, time=None):
+    for family in objects.BOTH:
+        made = objects.slice_of('default', f'{name}-{family}', family, list_, owner=name,
+                                ports=[port('http', number=8080), port('dns', 'UDP', 5353)])
+        if time:
+            made['metadata']['annotations'] = {TRIGGER: time}
+        yield made
+
+
+def value(proxy, name, **labels):
+    return scrape.values(ask(proxy, 'metrics')).get((name, tuple(sorted(labels.items()))), 0)
+
+
+def synced(proxy, kind, count):
+    return all(value(proxy, f'kubeproxy_sync_{kind}proxy_rules_duration_seconds_count', ip_family=family) >= count
+               for family in ('IPv4', 'IPv6'))
+
+
+@pytest.mark.parametrize('mode', ['iptables', 'nftables'])
+def test_the_same_metrics(stage, mode):
+    api = stage.api
+    text = configuration.text(stage.kubeconfig(), ['--cluster-cidr=10.244.0.0/16,fd00:10:244::/48'])
+    text = text.replace('"mode": "iptables"', f'"mode": "{mode}"')
+    config = stage.write(f'metrics-{mode}', text)
+    link = os.path.join(stage.path(f'ours-{mode}'), 'kube-proxy')
+    os.mkdir(os.path.dirname(link))
+    os.symlink(os.path.abspath(program()), link)
+    both = [Proxy(stage, name, [path, *configuration.arguments(config)])
+            for name, path in (('theirs', stage.program('kube-proxy')), ('ours', link))]
+    api.create(objects.service('default', 'web', [port('http'), port('dns', 'UDP', 53)], internalTrafficPolicy='Local'))
+    for one in pods(api, 'web', away(1)):
+        api.create(one)
+    try:
+        for proxy in both:
+            proxy.start()
+        for proxy in both:
+            wait_for(lambda proxy=proxy: proxy.process.running() and _answers(proxy), 30, what=f'{proxy.name} answers')
+            wait_for(lambda proxy=proxy: synced(proxy, 'full_', 1), 30, what=f'{proxy.name} has synced')
+        for one in pods(api, 'web', away(1), away(2), time=_soon()):
+            api.replace(one)
+        for proxy in both:
+            wait_for(lambda proxy=proxy: synced(proxy, 'partial_', 1), 30, what=f'{proxy.name} has synced a change')
+            wait_for(lambda proxy=proxy: value(proxy, 'kubeproxy_network_programming_duration_seconds_count',
+                                               ip_family='IPv6') > 0, 30, what=f'{proxy.name} has timed it')
+            for path in ('healthz', 'livez'):
+                ask(proxy, path, 10256)
+        theirs, ours = (ask(proxy, 'metrics') for proxy in both)
+    finally:
+        for proxy in both:
+            proxy.kill()
+        for one in [objects.service('default', 'web'), *pods(api, 'web')]:
+            api.delete((one['kind'], 'default', one['metadata']['name']))
+    if os.environ.get('PORTOLAN_PRINT_METRICS'):
+        print('\n'.join(f'{mode} {name} {words}' for name, words in sorted(scrape.describe(theirs).items())))
+    wanted = {name: words for name, (words, rare) in golden(mode).items() if not rare}
+    assert scrape.describe(theirs) == wanted
+    assert scrape.describe(ours) == wanted
+    assert {key: one for key, one in scrape.values(ours).items() if key[0] in EQUAL} == \
+           {key: one for key, one in scrape.values(theirs).items() if key[0] in EQUAL}
+    gates = scrape.describe(theirs, 'kubernetes_feature_enabled')
+    assert scrape.describe(ours, 'kubernetes_feature_enabled') == gates
+    assert {key: one for key, one in scrape.values(ours).items() if key[0] == 'kubernetes_feature_enabled'} == \
+           {key: one for key, one in scrape.values(theirs).items() if key[0] == 'kubernetes_feature_enabled'}
+
+
+def _answers(proxy):
+    return proxy.namespace.run('python3', '-c', ASK, 'http://127.0.0.1:10249/metrics', check=False)[0] == 0
+
+
+def _soon():
+    return datetime.datetime.now(datetime.timezone.utc).strftime('%Y-%m-%dT%H:%M:%SZ')

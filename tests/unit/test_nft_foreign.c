@@ -233,8 +233,8 @@ static void test_an_audit_gives_way_to_syncs(void **state)
 	host_done(&host);
 }
 
-/* An audit is not done by a sync that comes in between, even if that one is full. */
-static void test_a_full_sync_in_the_middle_of_an_audit_is_enough(void **state)
+/* Who asked for an audit is told what it found, even if a full sync has come in between. */
+static void test_an_audit_on_request_is_not_lost_in_a_full_sync(void **state)
 {
 	struct host host;
 
@@ -245,6 +245,7 @@ static void test_a_full_sync_in_the_middle_of_an_audit_is_enough(void **state)
 	event_base_loop(host.loop, EVLOOP_ONCE);
 	host_sync_full(&host);
 	host_expect(&host);
+	host_wait(&host, has_audited);
 	host_done(&host);
 }
 
@@ -284,7 +285,7 @@ int main(void)
 		BOTH(test_a_delta_after_damage_to_its_own_rules_works),
 		BOTH(test_an_audit_of_right_rules_sends_nothing),
 		BOTH(test_an_audit_gives_way_to_syncs),
-		BOTH(test_a_full_sync_in_the_middle_of_an_audit_is_enough),
+		BOTH(test_an_audit_on_request_is_not_lost_in_a_full_sync),
 		{"test_lost_notifications_lead_to_an_audit",
 		 test_lost_notifications_lead_to_an_audit, NULL, NULL, &ipv4},
 	};

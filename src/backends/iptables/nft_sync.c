@@ -592,6 +592,7 @@ static void sync_everything(struct nft_sync *sync)
 		drop_audit(sync);
 	nft_damage_done(&sync->in_hand);
 	audit_everything(sync, PURPOSE_SYNC);
+	sync->audit_wanted = sync->audit_asked; /* who asked hears of one of its own */
 }
 
 /* Sends until nobody else comes in between. */

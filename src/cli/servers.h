@@ -32,7 +32,7 @@ struct servers_config {
 };
 
 /* Opens both, as far as config has them; may call failed(). */
-struct servers *servers_new(const struct servers_config *servers, const struct config *config);
+struct servers *servers_new(const struct servers_config *input, const struct config *config);
 struct servers *servers_free(struct servers *servers); /* accepts NULL, returns NULL */
 /* Another configuration is in force, with the same addresses. */
 void servers_set_config(struct servers *servers, const struct config *config);

@@ -421,8 +421,9 @@ static void add_build(struct metrics *metrics)
 		.kind = METRIC_GAUGE,
 		.labels = {"compiler", "version"},
 	};
+	static const char release[] = KUBERNETES_VERSION ".0";
 	static const char *const kubernetes_values[] = {
-		"", "gcc", "", "", KUBERNETES_VERSION ".0", "", "1", KUBERNETES_MINOR, "linux"};
+		"", "gcc", "", "", release, "", "1", KUBERNETES_MINOR, "linux"};
 	static const char *const portolan_values[] = {__VERSION__, PORTOLAN_VERSION};
 
 	series_set(metric_series(metrics_add(metrics, &kubernetes), kubernetes_values), 1);

@@ -50,6 +50,8 @@ struct backend_events {
 	/* Somebody else removed our rules: a full sync is wanted (and has been noted). */
 	void (*flushed)(void *arg);
 	void *arg;
+	/* What somebody else had changed is right again, without a sync. NULL: nobody asks. */
+	void (*repaired)(void *arg);
 	/* A Service waits for what another one owns; told once, and again after it had it. */
 	void (*conflict)(void *arg, const struct backend_conflict *conflict);
 };

@@ -177,6 +177,14 @@ static void on_flushed(void *arg)
 	arm_timer(proxier);
 }
 
+static void on_repaired(void *arg)
+{
+	const struct proxier *proxier = arg;
+
+	if (proxier->observer)
+		proxier->observer->repaired(proxier->observer->arg, proxier->settings->family);
+}
+
 static void on_conflict(void *arg, const struct backend_conflict *conflict)
 {
 	const struct proxier *proxier = arg;
@@ -204,6 +212,7 @@ int proxier_new(struct event_base *loop, const struct backend_ops *ops,
 		.clock = *clock,
 		.events = {.synced = on_synced,
 			   .flushed = on_flushed,
+			   .repaired = on_repaired,
 			   .conflict = on_conflict,
 			   .arg = proxier},
 		.timer = evtimer_new(loop, on_timer, proxier),

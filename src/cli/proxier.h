@@ -25,7 +25,8 @@ struct proxier_observer {
 	void (*started)(void *arg, enum family family); /* the sync loop */
 	void (*queued)(void *arg, enum family family);  /* a request that waits for its sync */
 	void (*synced)(void *arg, enum family family, const struct backend_result *result);
-	void (*flushed)(void *arg, enum family family); /* by somebody else; a repair follows */
+	void (*flushed)(void *arg, enum family family);  /* by somebody else; a repair follows */
+	void (*repaired)(void *arg, enum family family); /* foreign damage, without a sync */
 	void *arg;
 };
 

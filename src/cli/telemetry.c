@@ -284,7 +284,7 @@ static void on_synced(void *arg, enum family family, const struct backend_result
 	after_success(telemetry, family, result);
 }
 
-static void on_flushed(void *arg, enum family family)
+static void count_repair(void *arg, enum family family)
 {
 	struct telemetry *telemetry = arg;
 
@@ -466,7 +466,8 @@ struct telemetry *telemetry_new(const struct telemetry_config *config)
 				.started = on_started,
 				.queued = on_queued,
 				.synced = on_synced,
-				.flushed = on_flushed,
+				.flushed = count_repair,
+				.repaired = count_repair,
 				.arg = telemetry,
 			},
 		.metrics = metrics_new(),

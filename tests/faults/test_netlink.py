@@ -112,3 +112,19 @@ def test_an_audit_on_request_is_a_full_sync_in_nftables_mode(netlink_node):
     daemon.process.send_signal(signal.SIGUSR1)
     daemon.wait_log(r'"Sync done" ipFamily="IPv4" full=true', mark)
     assert netlink_node.ask()
+
+
+METRICS = "import urllib.request as r; print(r.urlopen('http://127.0.0.1:10249/metrics').read().decode())"
+
+
+def test_the_repair_of_a_chain_is_counted(netlink_node):
+    daemon = started(netlink_node)
+    assert "portolan_repairs_total{" not in netlink_node.run("python3", "-c", METRICS)
+    mark = daemon.mark()
+    netlink_node.run("iptables", "-t", "nat", "-F", "KUBE-SERVICES")
+    daemon.wait_log("Repairing a chain that somebody else changed", mark)
+    netlink_node.wait_right()
+    until(
+        lambda: 'portolan_repairs_total{ip_family="IPv4"} 1' in netlink_node.run("python3", "-c", METRICS),
+        "the repair was counted",
+    )

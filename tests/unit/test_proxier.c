@@ -500,6 +500,11 @@ static void tell_flushed(void *arg attr_unused, enum family family attr_unused)
 	note('f');
 }
 
+static void tell_repaired(void *arg attr_unused, enum family family attr_unused)
+{
+	note('r');
+}
+
 static void an_observer_is_told_what_happens_in_its_order(void **state)
 {
 	static const struct proxier_observer observer = {
@@ -507,6 +512,7 @@ static void an_observer_is_told_what_happens_in_its_order(void **state)
 		.queued = tell_queued,
 		.synced = tell_synced,
 		.flushed = tell_flushed,
+		.repaired = tell_repaired,
 		.arg = told,
 	};
 	struct fixture *f = *state;
@@ -523,7 +529,8 @@ static void an_observer_is_told_what_happens_in_its_order(void **state)
 	fake.events->flushed(fake.events->arg);
 	pass(f, 0);
 	finish(0, NULL);
-	assert_string_equal(told, "sdqqxfd");
+	fake.events->repaired(fake.events->arg);
+	assert_string_equal(told, "sdqqxfdr");
 }
 
 int main(void)

@@ -122,6 +122,7 @@ static int choose_netlink(const struct settings *settings, struct err *err)
 }
 
 static void on_gone(void *arg);
+static void on_repaired(void *arg);
 
 static int open_writer(struct backend *backend, struct err *err)
 {
@@ -134,6 +135,7 @@ static int open_writer(struct backend *backend, struct err *err)
 		.settings = backend->settings,
 		.done = on_synced,
 		.flushed = on_gone,
+		.repaired = on_repaired,
 		.arg = backend,
 	};
 	int r = choose_netlink(backend->settings, err);
@@ -181,6 +183,14 @@ static void on_gone(void *arg)
 
 	need_full_sync(backend);
 	backend->events->flushed(backend->events->arg);
+}
+
+static void on_repaired(void *arg)
+{
+	const struct backend *backend = arg;
+
+	if (backend->events->repaired)
+		backend->events->repaired(backend->events->arg);
 }
 
 static void start_watching(struct backend *backend)

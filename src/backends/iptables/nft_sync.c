@@ -394,6 +394,8 @@ static void count_repair(struct nft_sync *sync, const struct nft_audit_result *r
 		log_info("Repaired jumps of base chains that somebody else removed",
 			 KV("ipFamily", LOG_STR(ip_family(sync))),
 			 KV("jumps", LOG_INT(result->n_jumps)));
+	if (wrong && sync->input.repaired)
+		sync->input.repaired(sync->input.arg);
 }
 
 static void finish(struct nft_sync *sync, int error, const struct err *err);

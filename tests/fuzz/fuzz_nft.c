@@ -13,6 +13,7 @@
 #include <linux/netfilter/nf_tables.h>
 #include <stdlib.h>
 
+#include "backends/nftables/table.h"
 #include "kernel/nft_batch.h"
 #include "kernel/nft_describe.h"
 #include "kernel/nft_dump.h"
@@ -23,12 +24,25 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define MESSAGES 4
 
+/* Elements of maps: key and data are read to their ends. */
+static void on_element(void *arg, const struct table_element *element)
+{
+	uint8_t *sum = arg;
+
+	for (size_t i = 0; i < element->key_size; i++)
+		*sum ^= element->key[i];
+	for (size_t i = 0; element->data && i < element->data_size; i++)
+		*sum ^= element->data[i];
+}
+
 /* Looks at everything that a reader might. */
 static void look_at(const struct nlmsghdr *message)
 {
 	char words[128], place[8];
 	uint32_t small;
 	uint64_t large;
+	struct err ignored;
+	uint8_t sum = 0;
 
 	assert(nft_message_type(message) >= 0);
 	for (uint16_t type = 0; type < 12; type++) {
@@ -38,6 +52,7 @@ static void look_at(const struct nlmsghdr *message)
 		nft_message_u32(message, type, &small);
 		nft_message_u64(message, type, &large);
 	}
+	table_each_element(message, on_element, &sum, &ignored);
 	nft_describe(message, words, sizeof(words));
 	for (size_t offset = 0; offset < message->nlmsg_len + 8; offset += 4)
 		nft_describe_attribute(message, offset, place, sizeof(place));

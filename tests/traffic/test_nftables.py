@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Table kube-proxy itself: what nft shows of it, that each difference leads to what a fresh start would write, and foreign hands.
+
+The kernel's maps are read with nft and compared with the script of a dry run, which has all elements anew. Only the order of slots
+may differ: who has a slot keeps it.
+"""
+
+import os
+import random
+import re
+import sys
+
+import pytest
+
+from lab.check import names, served
+from lab.manifests import Endpoint, Service
+from lab.topology import NODE, wait_for
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "golden"))
+
+from nft_trace import Nft  # noqa: E402
+
+WORDS = {4: "ip", 6: "ip6"}
+CONTAINER = re.compile(r"^\t(?:set|map) (\S+) \{\n(.*?)^\t\}", re.S | re.M)
+ELEMENTS = re.compile(r"elements = \{(.*)\}", re.S)
+DYNAMIC = ("affinity", "local-affinity")
+
+
+@pytest.fixture(scope="module", params=["nftables"])
+def mode(request):
+    return request.param
+
+
+def listing(cluster, family):
+    return cluster.node.run("nft", "list", "table", WORDS[family], "kube-proxy")
+
+
+def kernel_maps(cluster, family):
+    """{name: {key: value}} as nft lists them."""
+    table = Nft("")
+    for name, body in CONTAINER.findall(listing(cluster, family)):
+        table.containers[name] = {}
+        found = ELEMENTS.search(body)
+        for element in re.split(r",\s*\n?\s*", found[1].strip()) if found else ():
+            words = element.replace('"', " ").split()
+            if "comment" in words:
+                at = words.index("comment")
+                words[at:at + 2] = []
+            if name in DYNAMIC:
+                continue
+            table.chains.setdefault(words[-1], [])
+            table.add_element(name, words)
+    return table.containers
+
+
+def wanted_maps(cluster, family):
+    return Nft(cluster.daemon.render(f"--ip-family=ipv{family}")).containers
+
+
+def without_order(maps):
+    """Slots of a destination as a sorted list of endpoints; they must be dense. Ids by where they are used, if they are."""
+    ids = {value[0]: sorted(k for n in ("affinity-ids", "nodeport-affinity-ids") for k, v in maps[n].items() if v == value)[0]
+           for name in ("affinity-ids", "nodeport-affinity-ids") for value in maps[name].values()}
+    plain = {}
+    for name, elements in maps.items():
+        if name.endswith("endpoints"):
+            groups = {}
+            for key, value in elements.items():
+                groups.setdefault(key[:-1], {})[int(key[-1])] = value
+            for key, slots in groups.items():
+                assert sorted(slots) == list(range(len(slots))), (name, key)
+            plain[name] = {key: sorted(slots.values()) for key, slots in groups.items()}
+        elif name not in DYNAMIC:
+            plain[name] = {
+                tuple(ids.get(word, word) for word in key): tuple(ids.get(word, word) for word in value)
+                for key, value in elements.items()
+                if not key[0].startswith("f000:") or key[0] in ids
+            }
+    return plain
+
+
+class Drawn:
+    """Services that change by chance."""
+
+    def __init__(self, cluster, seed):
+        self.draw = random.Random(seed)
+        self.pods = cluster.pods + cluster.remote_pods
+        self.services = {}
+
+    def service(self, number):
+        draw = self.draw
+        spec = {}
+        if draw.random() < 0.3:
+            spec["externalTrafficPolicy"] = "Local"
+        if draw.random() < 0.2:
+            spec["internalTrafficPolicy"] = "Local"
+        kind = draw.choice(["ClusterIP", "NodePort", "LoadBalancer"])
+        if kind == "ClusterIP":
+            spec.pop("externalTrafficPolicy", None)
+        if kind == "LoadBalancer" and draw.random() < 0.5:
+            ranges = ["192.0.2.0/24", "203.0.113.0/24", "203.0.113.128/25", "2001:db8::/32", "198.51.0.0/16"]
+            spec["loadBalancerSourceRanges"] = draw.sample(ranges, draw.randint(1, 3))
+        states = ["ready", "ready", "ready", "notready", "terminating"]
+        pods = [Endpoint(pod, draw.choice(states)) for pod in draw.sample(self.pods, draw.randint(0, len(self.pods)))]
+        return Service(f"drawn-{number}", number, pods, proto=draw.choice(["TCP", "UDP", "SCTP"]), kind=kind,
+                       external=draw.random() < 0.3, affinity=draw.choice([0, 0, 60, 10800]), **spec)
+
+    def step(self):
+        for number in self.draw.sample(range(150, 170), self.draw.randint(1, 5)):
+            if number in self.services and self.draw.random() < 0.3:
+                del self.services[number]
+            else:
+                self.services[number] = self.service(number)
+        return self.services.values()
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_after_each_change_the_maps_are_those_of_a_fresh_start(cluster, seed):
+    drawn = Drawn(cluster, seed)
+    for step in range(25):
+        since = len(cluster.daemon.log.lines)
+        cluster.serve(*drawn.step())
+        for family in (4, 6):
+            mine, wanted = kernel_maps(cluster, family), wanted_maps(cluster, family)
+            assert without_order(mine) == without_order(wanted), f"seed {seed}, step {step}, IPv{family}"
+        assert not [line for line in cluster.daemon.log.lines[since:] if "full=true" in line], "a change led to a full sync"
+
+
+def everything(cluster):
+    """Services that put at least two elements into each set and map."""
+    both = cluster.pods + cluster.remote_pods
+    made = []
+    for number in (180, 181):
+        made += [
+            Service(f"plain-{number}", number, both),
+            Service(f"empty-{number}", number + 10, [], kind="NodePort"),
+            Service(f"policy-{number}", number + 20, both, kind="LoadBalancer", external=True, externalTrafficPolicy="Local",
+                    internalTrafficPolicy="Local", loadBalancerSourceRanges=["192.0.2.0/24", "203.0.113.0/24", "2001:db8::/32"]),
+            Service(f"sticky-{number}", number + 30, both, kind="LoadBalancer", affinity=600, externalTrafficPolicy="Local"),
+        ]
+    return made
+
+
+def test_nft_lists_the_table_and_loads_its_listing_again(clusters, family):
+    """Each container with two elements or more: nft gives up on some types of key only then."""
+    cluster = clusters("--nodeport-addresses=192.0.2.0/24,192.168.9.0/24,2001:db8:2::/64,fd00:192:168:9::/64")
+    services = everything(cluster)
+    cluster.serve(*services)
+    sticky = [service for service in services if service.name.startswith("sticky")]
+    for web in sticky:
+        clients = [cluster.lab.distant(family, host) for host in (1, 2, 3)]
+        for target in ((web.cluster_ip[family], web.port), (NODE[family], web.node_port)):
+            served(cluster.client.request(*target, sources=clients))
+    text = listing(cluster, family)
+    for name, body in CONTAINER.findall(text):
+        assert len(re.findall(r",\n?", ELEMENTS.search(body)[1])) >= 1, f"{name} has less than two elements"
+    if family == 6:  # what nft 1.0.6 cannot write itself, for want of registers
+        text = "\n".join(line for line in text.splitlines() if "update @" not in line) + "\n"
+    again = load_elsewhere(cluster, text, family)
+    assert without_times(again) == without_times(text)
+
+
+def load_elsewhere(cluster, text, family):
+    """What nft lists in a namespace of its own after it has loaded the text."""
+    script = f"nft -f - && nft list table {WORDS[family]} kube-proxy"
+    return cluster.node.run("unshare", "--net", "sh", "-c", script, stdin=text)
+
+
+def without_times(text):
+    """Elements of the maps that packets write expire: times differ, and elements are in any order."""
+    text = re.sub(r" timeout \S+ expires [^ :,]+", "", text)
+    return {name: sorted(re.split(r",\s*", found[1].strip())) if (found := ELEMENTS.search(body)) else []
+            for name, body in CONTAINER.findall(text)}, re.sub(r"\s*elements = \{.*?\}\n", "\n", text, flags=re.S)
+
+
+def test_a_dry_run_and_the_daemon_write_the_same(cluster, family):
+    services = [service for service in everything(cluster) if family == 4 or not service.affinity]
+    cluster.serve(*services)
+    cluster.daemon.stop()
+    cluster.node.run("nft", "flush", "ruleset")
+    cluster.daemon.start()
+    shown = load_elsewhere(cluster, cluster.daemon.render(f"--ip-family=ipv{family}"), family)
+    mine, other = without_times(listing(cluster, family)), without_times(shown)
+    # a dry run knows the Node's addresses, not those of the interfaces
+    for maps in (mine[0], other[0]):
+        maps.pop("nodeport-ips")
+    assert mine == other
+
+
+def test_groups_are_resized_while_clients_connect(cluster, family):
+    """No connection may fail, whatever moment of a change it falls into."""
+    pods = cluster.pods + cluster.remote_pods
+    web = Service("resized", 172, pods, kind="NodePort")
+    cluster.serve(web)
+    loads = [cluster.pods[0].load(web.cluster_ip[family], web.port, "TCP"), cluster.client.load(NODE[family], web.node_port, "TCP"),
+             cluster.pods[1].load(web.cluster_ip[family], web.port, "TCP")]
+    draw = random.Random(172)
+    for _ in range(200):
+        web.pods = draw.sample(pods, draw.randint(1, len(pods)))
+        cluster.daemon.write_services(web)
+    cluster.daemon.wait_in_force()
+    for load in loads:
+        load.wait(20)
+    for load in loads:
+        answers = load.stop()
+        assert len(answers) > 50
+        assert served(answers) <= names(pods)
+
+
+@pytest.mark.parametrize("damage", ["flush ruleset", "delete table ip kube-proxy; delete table ip6 kube-proxy",
+                                    "flush map ip kube-proxy service-ips; flush map ip6 kube-proxy service-ips",
+                                    "flush chain ip kube-proxy services; flush chain ip6 kube-proxy services"])
+def test_damage_by_others_is_repaired_at_once(cluster, damage):
+    web = cluster.service(173, cluster.pods)
+    before = {family: without_order(kernel_maps(cluster, family)) for family in (4, 6)}
+    since = len(cluster.daemon.log.lines)
+    for command in damage.split(";"):
+        cluster.node.run("nft", command.strip())
+    for family in (4, 6):
+        cluster.daemon.log.wait_line(rf'Sync done" ipFamily="IPv{family}" full=true', since)
+        assert without_order(kernel_maps(cluster, family)) == before[family]
+        assert served(cluster.node.request(web.cluster_ip[family], web.port, count=5))
+
+
+def test_changes_of_other_tables_are_nobodys_damage(cluster):
+    cluster.service(174, cluster.pods)
+    since = len(cluster.daemon.log.lines)
+    cluster.node.run("nft", "add table ip other; add chain ip other x; delete table ip other")
+    web = cluster.service(175, cluster.pods)
+    assert served(cluster.node.request(web.cluster_ip[4], web.port))
+    assert not [line for line in cluster.daemon.log.lines[since:] if "full=true" in line]
+
+
+def test_the_older_of_two_services_has_an_address_and_the_other_takes_over(cluster, family):
+    older = Service("zebra", 176, cluster.pods[:1], externalIPs=["198.18.9.9", "2001:db8:18::99"])
+    younger = Service("ant", 177, cluster.pods[1:2], externalIPs=["198.18.9.9", "2001:db8:18::99"])
+    older.created, younger.created = "2020-01-01T00:00:00Z", "2024-01-01T00:00:00Z"
+    address = "198.18.9.9" if family == 4 else "2001:db8:18::99"
+    since = len(cluster.daemon.log.lines)
+    cluster.serve(Aged(younger), Aged(older))
+    assert served(cluster.client.request(address, 80, count=10)) == {cluster.pods[0].name}
+    told = [line for line in cluster.daemon.log.lines[since:] if "Two Services ask for the same destination" in line]
+    assert len(told) == 2 and all('service="default/ant" owner="default/zebra"' in line for line in told)  # one for each family
+    cluster.serve(Aged(younger))
+    assert served(cluster.client.request(address, 80, count=10)) == {cluster.pods[1].name}
+    assert served(cluster.node.request(younger.cluster_ip[family], 80))
+
+
+class Aged:
+    def __init__(self, service):
+        self.inner = service
+
+    def objects(self):
+        made = self.inner.objects()
+        made[0]["metadata"]["creationTimestamp"] = self.inner.created
+        return made
+
+
+def test_clients_keep_their_pods_over_a_restart(cluster, family):
+    web = cluster.service(178, cluster.pods, affinity=600)
+    clients = [cluster.lab.distant(family, host) for host in range(1, 31)]
+    first = [answer.pod for answer in cluster.client.request(web.cluster_ip[family], web.port, sources=clients)]
+    assert set(first) == names(cluster.pods)
+    cluster.daemon.kill()
+    cluster.daemon.start()
+    assert [answer.pod for answer in cluster.client.request(web.cluster_ip[family], web.port, sources=clients)] == first
+
+
+def test_the_table_of_kube_proxy_is_replaced(cluster, family):
+    web = cluster.service(179, cluster.pods)
+    cluster.daemon.stop()
+    word = WORDS[family]
+    cluster.node.run("nft", f'delete table {word} kube-proxy; add table {word} kube-proxy {{ comment "rules for kube-proxy"; }}; '
+                     f"add map {word} kube-proxy firewall-ips {{ type inet_proto : verdict; }}; "
+                     f"add set {word} kube-proxy cluster-ips {{ type inet_proto; }}; add chain {word} kube-proxy service-X/y")
+    cluster.daemon.start()
+    assert served(cluster.node.request(web.cluster_ip[family], web.port, count=5))
+    assert "service-X/y" not in listing(cluster, family) and "firewall-ips" not in listing(cluster, family)
+
+
+def test_a_change_of_mode_leaves_nobody_without_service(clusters):
+    from lab.cluster import Cluster
+
+    cluster = Cluster(mode="iptables")
+    try:
+        web = cluster.service(171, cluster.pods, kind="NodePort")
+        load = cluster.client.load(NODE[4], web.node_port, "TCP")
+        for mode, leftover in (("nftables", ("iptables-save", "KUBE-SERVICES")), ("iptables", ("nft list tables", "kube-proxy"))):
+            cluster.daemon.stop()
+            cluster.daemon.flags = [f"--proxy-mode={mode}" if f.startswith("--proxy-mode") else f for f in cluster.daemon.flags]
+            cluster.daemon.start()
+            wait_for(lambda: leftover[1] not in cluster.node.run(*leftover[0].split()), what=f"the rules of the mode before {mode} to go")
+            load.wait(20)
+        assert served(load.stop()) <= names(cluster.pods)
+    finally:
+        cluster.close()
+
+
+def test_cleanup_removes_the_tables(clusters):
+    cluster = clusters(pods=1)
+    cluster.service(170, cluster.pods)
+    cluster.daemon.stop()
+    cluster.node.run(os.environ.get("PORTOLAN") or "portolan", "cleanup")
+    assert "kube-proxy" not in cluster.node.run("nft", "list", "tables")

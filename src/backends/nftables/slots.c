@@ -118,8 +118,8 @@ static bool in_place(const struct port_plan *port, const struct index_list *list
 	return true;
 }
 
-static const struct port_plan *find_port(const struct service_plan *plan,
-					 const struct port_plan *like)
+const struct port_plan *slots_find_port(const struct service_plan *plan,
+					const struct port_plan *like)
 {
 	for (size_t i = 0; plan && i < plan->n_ports; i++)
 		if (streq(plan->ports[i].port->name, like->port->name) &&
@@ -134,7 +134,7 @@ void slots_arrange(struct service_plan *plan, const struct service_plan *applied
 
 	for (size_t i = 0; i < plan->n_ports; i++) {
 		struct port_plan *port = &plan->ports[i];
-		const struct port_plan *old = find_port(applied, port);
+		const struct port_plan *old = slots_find_port(applied, port);
 
 		if (!old && !port->weights)
 			continue;

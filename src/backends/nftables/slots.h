@@ -14,3 +14,7 @@
 
 /* Reorders use.cluster and use.local of each port. applied: arranged before, or NULL. */
 void slots_arrange(struct service_plan *plan, const struct service_plan *applied);
+
+/* The port of that name and protocol, or NULL. The plan may be NULL. */
+const struct port_plan *slots_find_port(const struct service_plan *plan,
+					const struct port_plan *like);

@@ -199,16 +199,6 @@ static void count_plan(struct state *state, const struct service_plan *plan, boo
 	}
 }
 
-static const struct port_plan *find_port(const struct service_plan *plan,
-					 const struct port_plan *like)
-{
-	for (size_t i = 0; plan && i < plan->n_ports; i++)
-		if (streq(plan->ports[i].port->name, like->port->name) &&
-		    plan->ports[i].port->protocol == like->port->protocol)
-			return &plan->ports[i];
-	return NULL;
-}
-
 static bool list_has(const struct port_plan *port, const struct index_list *list,
 		     const struct addr *addr, uint16_t number)
 {
@@ -239,7 +229,7 @@ static void compare_affinity(struct state *state, const struct service_plan *app
 {
 	for (size_t i = 0; applied && i < applied->n_ports; i++) {
 		const struct port_plan *old = &applied->ports[i];
-		const struct port_plan *new = find_port(next, old);
+		const struct port_plan *new = slots_find_port(next, old);
 
 		if (!elements_have_affinity(old))
 			continue;
@@ -695,7 +685,7 @@ static void forget_ids(struct state *state, const struct served *service)
 {
 	for (size_t i = 0; service->applied && i < service->applied->n_ports; i++) {
 		const struct port_plan *old = &service->applied->ports[i];
-		const struct port_plan *new = find_port(service->next, old);
+		const struct port_plan *new = slots_find_port(service->next, old);
 
 		if (old->service->sticky_seconds && (!new || !new->service->sticky_seconds))
 			affinity_ids_forget(&state->ids, old);

@@ -471,14 +471,6 @@ int stale_flows_delete(struct stale_flows *flows, struct err *err)
 	return r < 0 ? r : deleted;
 }
 
-int stale_flows_clean(struct stale_flows *flows, const struct model *model,
-		      const char *const *services, size_t n_services, struct err *err)
-{
-	if (!stale_flows_prepare(flows, model, services, n_services))
-		return 0;
-	return stale_flows_delete(flows, err);
-}
-
 const char *stale_flows_next(const struct stale_flows *flows, size_t *at)
 {
 	return map_next_key(&flows->services, at);

@@ -28,22 +28,21 @@ struct stale_flows;
 struct stale_flows *stale_flows_new(enum family family, bool cut_tcp);
 struct stale_flows *stale_flows_free(struct stale_flows *flows); /* accepts NULL, returns NULL */
 
-/*
- * Looks at services (keys) that a good sync was about. Returns how many flows were deleted. What
- * cannot be read or deleted is an error, which leaves no trace: the next change of a service looks
- * at its flows again.
- */
-int stale_flows_clean(struct stale_flows *flows, const struct model *model,
-		      const char *const *services, size_t n_services, struct err *err);
-
 /* Keys of the services that are remembered; as map_next_key(). */
 const char *stale_flows_next(const struct stale_flows *flows, size_t *at);
 
-/* -- the parts of it: what changed is noted, then flows are judged by it, and deleted. */
+/* -- what changed is noted, then flows are judged by it, and deleted. */
 
-/* Replaces what was judged by before. False: no flow can be stale. */
+/*
+ * Looks at services (keys) that a good sync was about. Replaces what was judged by before. False: no
+ * flow can be stale.
+ */
 bool stale_flows_prepare(struct stale_flows *flows, const struct model *model,
 			 const char *const *services, size_t n_services);
 bool stale_flows_judge(const struct stale_flows *flows, const struct conntrack_flow *flow);
-/* Judges all there are, and forgets what it judged by. Returns how many were deleted. */
+/*
+ * Judges all there are, and forgets what it judged by. Returns how many were deleted. What cannot be
+ * read or deleted is an error, which leaves no trace: the next change of a service looks at its flows
+ * again.
+ */
 int stale_flows_delete(struct stale_flows *flows, struct err *err);

@@ -62,7 +62,6 @@ struct nft_audit {
 	size_t at; /* in OWN: of the next Service; in READ: chain; in ADD: rule; in STALE: place */
 	size_t piece; /* `at` where the piece in hand began */
 	size_t tries;
-	bool anything_there; /* some chain of ours existed */
 
 	/* keys of Services that were seen before an interruption */
 	struct map seen;
@@ -141,11 +140,6 @@ const struct nft_audit_result *nft_audit_result(const struct nft_audit *audit)
 	return &audit->result;
 }
 
-bool nft_audit_is_cold(const struct nft_audit *audit)
-{
-	return audit->all && audit->found && !audit->anything_there;
-}
-
 static void next(struct nft_audit *audit)
 {
 	audit->step++;
@@ -220,10 +214,8 @@ static void need_chain(struct nft_audit *audit, enum table table, const char *ch
 	bool there =
 		audit->found ? nft_found_has(audit->found, table, chain) : !audit->shared_missing;
 
-	if (there) {
-		audit->anything_there = true;
+	if (there)
 		return;
-	}
 	if (!made[table])
 		nft_link_new_table(audit->link, table);
 	made[table] = true;

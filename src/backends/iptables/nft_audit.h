@@ -74,8 +74,6 @@ struct nft_audit *nft_audit_free(struct nft_audit *audit); /* accepts NULL, retu
  */
 int nft_audit_step(struct nft_audit *audit, const struct ruleset_input *input, struct err *err);
 const struct nft_audit_result *nft_audit_result(const struct nft_audit *audit);
-/* Has everything that is missing been written, up to here, into nothing? (a cold start) */
-bool nft_audit_is_cold(const struct nft_audit *audit);
 
 /*
  * A delta wants to go first. Before ruleset_begin(): puts back what is in hand. After it, the audit

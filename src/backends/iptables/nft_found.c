@@ -216,12 +216,6 @@ void nft_found_remove(struct nft_found *found, enum table table, const char *cha
 	}
 }
 
-void nft_found_restart(struct nft_found *found)
-{
-	for (size_t i = 0; i < found->size; i++)
-		found->slots[i].wanted = 0;
-}
-
 bool nft_found_next_stale(const struct nft_found *found, size_t *at, struct chain_name *ret)
 {
 	for (; *at < found->size * CHAIN_KIND_COUNT; (*at)++) {

@@ -22,8 +22,6 @@ void nft_found_want(struct nft_found *found, const char *nat_chain);
 /* A chain has been written, or deleted, since the list was made. */
 void nft_found_add(struct nft_found *found, enum table table, const char *chain);
 void nft_found_remove(struct nft_found *found, enum table table, const char *chain);
-/* Forgets what is wanted. */
-void nft_found_restart(struct nft_found *found);
 
 /*
  * Chains of services that nobody wants, each one before those that its rules may lead to, so that

@@ -164,14 +164,23 @@ def test_another_node_address_is_only_logged(start, folder):
     assert daemon.end() == 0
 
 
-def test_removed_rules_come_back(start):
-    daemon = start("--iptables-sync-period=1s")
+FLUSHES = {
+    # at once, as a firewall's reload does it: the kernel tells of it
+    "netlink": "nft flush ruleset",
+    # nobody tells: the loss of the canaries does
+    "restore": "for t in mangle nat filter; do iptables -t $t -F; iptables -t $t -X; done",
+}
+
+
+@pytest.mark.parametrize("writer", FLUSHES)
+def test_removed_rules_come_back(start, writer):
+    daemon = start("--iptables-sync-period=1s", f"--iptables-writer={writer}")
     daemon.wait_for_first_syncs()
     # only once the canaries stand, the last of them in filter, can their loss be seen
     deadline = time.monotonic() + DEADLINE
     while "KUBE-PROXY-CANARY" not in daemon.inside("iptables-save", "-t", "filter"):
         assert time.monotonic() < deadline
-    daemon.inside("sh", "-c", "for t in mangle nat filter; do iptables -t $t -F; iptables -t $t -X; done")
+    daemon.inside("sh", "-c", FLUSHES[writer])
     daemon.wait_for("Rules were removed by somebody else", 'ipFamily="IPv4"')
     daemon.wait_for("Sync done", 'ipFamily="IPv4"', "full=true")
     assert "-d 10.96.7.7/32" in daemon.inside("iptables-save", "-t", "nat")

@@ -148,7 +148,7 @@ static void random_rules_equal(enum family family)
 	lab.shapes.seed = seed;
 	for (int i = 0; i < RANDOM_ROUNDS; i++)
 		shapes_add(&lab.shapes);
-	print_message("%s: %zu rules of seed %llu\n", family_name(family), lab.shapes.n,
+	print_message("# %s: %zu rules of seed %llu\n", family_name(family), lab.shapes.n,
 		      (unsigned long long)seed);
 	lab_write(&lab);
 	same_everywhere(&lab);

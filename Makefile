@@ -17,8 +17,8 @@ all: $(BUILD)/build.ninja
 $(BUILD)/build.ninja: | deps-build
 	@$(MESON) setup $(BUILD) --prefix=$(PREFIX) -Dtests=false
 
-.PHONY: deps-build deps-test deps-demo deps-lint
-deps-build deps-test deps-demo deps-lint: deps-%:
+.PHONY: deps-build deps-test deps-demo deps-lint deps-vm
+deps-build deps-test deps-demo deps-lint deps-vm: deps-%:
 	@scripts/deps $*
 
 demo: deps-demo all
@@ -77,3 +77,9 @@ soak: deps-test all
 # The whole suite with the sanitizers built in.
 sanitize: deps-test
 	@scripts/sanitize build-sanitize
+
+# What speaks to the kernel, below Debian's own kernel in an emulated machine: slow (a quarter of an hour), and no part of
+# `make test`.
+.PHONY: test-kernel
+test-kernel: deps-vm deps-test $(BUILD)/build.ninja
+	@tests/vm/suite $(BUILD)

@@ -186,6 +186,7 @@ static struct addr *find_addresses(const struct maps_sync *sync, size_t *ret_n)
 		return NULL;
 	if (interfaces_addresses(sync->settings->family, &addresses, ret_n, &err) < 0)
 		log_error("Cannot read the addresses of this host, NodePorts may not be answered",
+			  KV("ipFamily", LOG_STR(family_name(sync->settings->family))),
 			  KV("err", LOG_STR(err.text)));
 	return addresses;
 }
@@ -220,9 +221,11 @@ static void forget_clients(struct maps_sync *sync)
 	r = sweep(sync->socket, sync->batch, sync->settings->family, sync->state, &err);
 	if (r < 0)
 		log_warning("Cannot forget clients of endpoints that are gone, they time out",
+			    KV("ipFamily", LOG_STR(family_name(sync->settings->family))),
 			    KV("err", LOG_STR(err.text)));
 	else if (r > 0)
 		log_debug(2, "Forgot clients of endpoints that are gone",
+			  KV("ipFamily", LOG_STR(family_name(sync->settings->family))),
 			  KV("clients", LOG_INT(r)));
 }
 

@@ -5,7 +5,7 @@
  * An iptables rule as a value: a chain, matches in the order in which they are written, a target.
  *
  * Rules are built on the stack, one at a time, and handed to a writer (txn.h), which turns them
- * into iptables-restore text, into iptables-save text, or (later) into nf_tables messages. Strings
+ * into iptables-restore text, into iptables-save text, or into nf_tables messages. Strings
  * are borrowed for the time of that call. The family is the writer's to know: no rule mixes them.
  *
  * A rule says all that any writer needs, not only its text: a prefix is bytes and a length, a

@@ -2,7 +2,8 @@
 
 /*
  * Bytes as a rule that the kernel lists or tells of: whatever they are, the digest reads nothing
- * behind them, and says the same of the same bytes twice.
+ * behind them, and says the same of the same bytes twice. As a notification, too, it is either damage
+ * to our chains or none.
  *
  *	meson setup -Dfuzz=true build-fuzz && ninja -C build-fuzz fuzz_nft_rule
  *	build-fuzz/tests/fuzz/fuzz_nft_rule tests/fuzz/corpus/nft_rule
@@ -12,6 +13,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "backends/iptables/nft_damage.h"
 #include "backends/iptables/nft_rule.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -22,6 +24,23 @@ static void check_text(const struct nlmsghdr *message, const char *text)
 
 	assert(text > first && text < last);
 	assert(memchr(text, '\0', (size_t)(last - text)));
+}
+
+static void notify(const struct nlmsghdr *message)
+{
+	static struct nft_link link;
+	static struct nft_damage_jumps jumps;
+	struct nft_damage damage = {0};
+
+	if (!link.state) {
+		link.state = nft_state_new();
+		nft_state_chain(link.state, TABLE_NAT, CHAIN_SERVICES);
+		nft_damage_jumps_init(&jumps, FAMILY_IPV4);
+	}
+	for (link.family = 0; link.family < FAMILY_COUNT; link.family++)
+		nft_damage_take(&damage, &link, &jumps, message);
+	assert(damage.n_messages <= 1);
+	nft_damage_done(&damage);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -43,6 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		assert(nft_rule_digest_message(message, &again) == 0);
 		assert(seen.digest == again.digest && seen.handle == again.handle);
 	}
+	notify(message);
 	free(message);
 	return 0;
 }

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
 #include "nft_host.h"
 
 /* Syncs over netlink, in network namespaces, read back with iptables-save. Both families. */
@@ -300,6 +304,44 @@ static void test_a_foreign_change_elsewhere_does_not_disturb_a_delta(void **stat
 	host_done(&host);
 }
 
+/* Somebody who never stops writing, elsewhere. */
+static pid_t start_busy_writer(void)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		setpgid(0, 0); /* to be ended with its children */
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		execl("/bin/sh", "sh", "-c",
+		      "yes 'add table inet busy; delete table inet busy' | nft -i >/dev/null 2>&1",
+		      NULL);
+		_exit(127);
+	}
+	assert_true(pid > 0);
+	setpgid(pid, pid); /* whoever comes first */
+	return pid;
+}
+
+/* The generation moves between reading and writing: sent again, until it is through. */
+static void test_a_delta_gets_through_beside_a_busy_writer(void **state)
+{
+	struct host host;
+	pid_t writer;
+
+	start_some(&host, state);
+	writer = start_busy_writer();
+	for (unsigned int i = 0; i < 20000 && nft_sync_stats(host.sync)->n_resent < 3; i++) {
+		host_endpoints(&host, "ns1/a", i % 2 ? "10.0.1.9" : "10.0.1.8");
+		host_sync(&host);
+		assert_false(host.result.full);
+	}
+	kill(-writer, SIGKILL);
+	waitpid(writer, NULL, 0);
+	assert_true(nft_sync_stats(host.sync)->n_resent >= 3);
+	host_expect(&host);
+	host_done(&host);
+}
+
 /* Who was served by an endpoint stays with it, whatever happens to the others. */
 static void test_affinity_survives_changes(void **state)
 {
@@ -485,6 +527,7 @@ int main(void)
 		BOTH(test_many_deltas_leave_what_a_full_sync_would),
 		BOTH(test_a_delta_finds_handles_of_rules_that_others_wrote),
 		BOTH(test_a_foreign_change_elsewhere_does_not_disturb_a_delta),
+		BOTH(test_a_delta_gets_through_beside_a_busy_writer),
 		BOTH(test_affinity_survives_changes),
 		BOTH(test_a_service_that_is_refused_does_not_stop_others),
 		BOTH(test_a_chain_that_foreign_rules_hold_is_only_emptied),

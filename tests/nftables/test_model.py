@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random clusters that change at random: the kernel's maps are right after each step.
+
+Three questions are asked of what the kernel holds, both families: is it what a program that starts now would have
+written; is it consistent in itself; and does it do with random packets what the objects ask for? The last is
+answered by walking the rules as the kernel would (evaluator.py), and from the objects alone (reference.py).
+
+A failure names the seed; PORTOLAN_SEED=N runs that one alone, PORTOLAN_STEPS=N makes it longer.
+"""
+import os
+from ipaddress import ip_address, ip_network
+
+import pytest
+
+import dump
+from evaluator import evaluate, updates
+from generator import FAMILIES, Cluster as State
+from lab import manifests, topology
+from lab.daemon import FLAGS, Daemon
+from lab.topology import Namespace
+from reference import Reference, Settings
+
+SEEDS = [int(os.environ['PORTOLAN_SEED'])] if 'PORTOLAN_SEED' in os.environ else range(1, 10)
+STEPS = int(os.environ.get('PORTOLAN_STEPS', '8'))
+PACKETS = 40
+ADDRESSES = {family: [topology.NODE[family], topology.BRIDGE[family], topology.UPLINK[family]] for family in FAMILIES}
+
+
+def in_networks(*texts):
+    return lambda packet: any(ip_address(packet.source) in ip_network(text) for text in texts
+                              if ip_network(text).version == ip_address(packet.source).version)
+
+
+CIDRS = ('--cluster-cidr', topology.CLUSTER_CIDR)
+IN_CIDRS = in_networks(*topology.CLUSTER_CIDR.split(','))
+#: flags, and what they mean
+SETTINGS = [
+    (CIDRS, {'pods': IN_CIDRS}),
+    (CIDRS, {'pods': IN_CIDRS}),
+    ((), {}),
+    ((*CIDRS, '--masquerade-all'), {'pods': IN_CIDRS, 'masquerade_all': True}),
+    (('--detect-local-mode=NodeCIDR',), {'pods': in_networks(*topology.POD_CIDRS)}),
+    (('--detect-local-mode=BridgeInterface', '--pod-bridge-interface=cni0'), {'pods': lambda p: p.interface == 'cni0'}),
+    (('--detect-local-mode=InterfaceNamePrefix', '--pod-interface-name-prefix=cn'),
+     {'pods': lambda p: (p.interface or '').startswith('cn')}),
+    ((*CIDRS, '--nodeport-addresses=0.0.0.0/0,::/0'), {'pods': IN_CIDRS, 'nodeports': ['0.0.0.0/0', '::/0']}),
+    ((*CIDRS, '--nodeport-addresses=10.244.1.0/24,fd00:10:244:1::/64'),
+     {'pods': IN_CIDRS, 'nodeports': ['10.244.1.0/24', 'fd00:10:244:1::/64']}),
+]
+
+
+class Twin:
+    """A namespace that looks like the node, where the program starts anew for every question."""
+
+    def __init__(self, lab):
+        self.namespace = Namespace(lab, 'twin')
+        topology.quick_ipv6(self.namespace)
+        self.namespace.ip(
+            'link set lo up',
+            *(line for name, addresses in (('eth0', topology.NODE), ('cni0', topology.BRIDGE), ('eth1', topology.UPLINK))
+              for line in (f'link add {name} type bridge', f'addr add {addresses[4]}/24 dev {name}',
+                           f'addr add {addresses[6]}/64 dev {name} nodad', f'link set {name} up')))
+
+        class Place:
+            node = self.namespace
+
+        self.daemon = Daemon(Place, mode='nftables', marker=False, detector=())
+
+    def tables(self, flags):
+        """{family: Table} of a first sync over nothing."""
+        self.daemon.flags = flags
+        self.daemon.start(wait=False)
+        self.daemon.wait_synced()
+        self.daemon.kill()
+        tables = {family: dump.read(self.namespace, family) for family in FAMILIES}
+        for name in dump.NAMES.values():
+            self.namespace.run('nft', 'delete', 'table', name, 'kube-proxy')
+        return tables
+
+
+@pytest.fixture(scope='module')
+def stage(clusters):
+    """The cluster, and its twin."""
+    cluster = clusters(pods=1, remote_pods=1)
+    return cluster, Twin(cluster.lab)
+
+
+def settings_of(seed):
+    flags, meaning = SETTINGS[seed % len(SETTINGS)]
+    return flags, Settings(node_name='node1', zone=manifests.ZONE, addresses=ADDRESSES, **meaning)
+
+
+def begin(cluster, flags, state):
+    """A new life of the daemon, with new flags, over what the last one left."""
+    if cluster.daemon.pid is not None:
+        cluster.daemon.stop()
+    cluster.daemon.flags = [*FLAGS, '--proxy-mode=nftables', *flags]
+    cluster.daemon.write_services(extra=state.objects())
+    cluster.daemon.start()
+
+
+def objects_of(cluster, state):
+    return state.objects() + cluster.daemon._marker()  # pylint: disable=protected-access
+
+
+def check_packets(state, tables, reference, family, where):
+    table = tables[family]
+    table.forget()
+    for packet in state.packets(reference, PACKETS):
+        expected = reference.evaluate(packet)
+        got = evaluate(table, packet, ADDRESSES[family])
+        assert got == expected, f'{where}, {packet}\nrules: {got}\nobjects: {expected}'
+        check_memory(state, table, reference, packet, family, where)
+
+
+def check_memory(state, table, reference, packet, family, where):
+    """A client of a service port with affinity comes again, by every way that there is."""
+    made, _kinds = reference.find(packet)
+    ways = [way for way in updates(table, packet, ADDRESSES[family]) if way[0].verdict == 'served']
+    if made is None or not ways:
+        return
+    first, written = state.draw.choice(ways)
+    memory = reference.memory_of(made, first) if made.port.sticky else {}
+    assert bool(written) == bool(memory), f'{where}, {packet}: {written}'
+    if not written:
+        return
+    table.remember(written)
+    for address, protocol, port in reference.keys():
+        again = packet._replace(destination=str(address), protocol=protocol, port=port)
+        if reference.find(again)[0] is made:
+            got = evaluate(table, again, ADDRESSES[family])
+            assert got == reference.evaluate(again, memory), f'{where}, {packet}, then {again}: {got}'
+    table.forget()
+
+
+def check_tables(grown, fresh, where):
+    for family in FAMILIES:
+        wrong = dump.differences(dump.canonical(grown[family]), dump.canonical(fresh[family]))
+        wrong += dump.chain_differences(grown[family], fresh[family]) + dump.picks_agree(grown[family])
+        assert not wrong, f'{where}, IPv{family}, after changes / after a first sync:\n' + '\n'.join(wrong)
+
+
+@pytest.mark.parametrize('seed', SEEDS)
+def test_maps_follow_random_changes(stage, seed):
+    cluster, twin = stage
+    state = State(seed)
+    flags, settings = settings_of(seed)
+    begin(cluster, flags, state)
+    for step in range(STEPS):
+        where = f'seed {seed}, step {step}'
+        grown = {family: dump.read(cluster.node, family) for family in FAMILIES}
+        check_tables(grown, twin.tables(cluster.daemon.flags), where)
+        for family in FAMILIES:
+            check_packets(state, grown, Reference(objects_of(cluster, state), settings, family), family, where)
+        state.change()
+        cluster.daemon.serve(extra=state.objects())
+    check_restart(cluster, twin, seed)
+
+
+def check_restart(cluster, twin, seed):
+    """The chains that were made on the way are gone too."""
+    cluster.daemon.stop()
+    cluster.daemon.start()
+    fresh = twin.tables(cluster.daemon.flags)
+    for family in FAMILIES:
+        again = dump.read(cluster.node, family)
+        assert set(again.rules) == set(fresh[family].rules), f'seed {seed}'
+        assert dump.differences(dump.canonical(again), dump.canonical(fresh[family])) == [], f'seed {seed}'

@@ -27,8 +27,9 @@ FIELDS = {
     '--iptables-masquerade-bit': ('iptables.masqueradeBit', int),
     '--iptables-min-sync-period': ('iptables.minSyncPeriod', str),
     '--iptables-sync-period': ('iptables.syncPeriod', str),
-    '--masquerade-all': ('iptables.masqueradeAll', _truth),
+    '--masquerade-all': ('iptables.masqueradeAll', _truth),  # and of the other modes
     '--nodeport-addresses': ('nodePortAddresses', _list),
+    '--proxy-mode': ('mode', str),
     '--pod-bridge-interface': ('detectLocal.bridgeInterface', str),
     '--pod-interface-name-prefix': ('detectLocal.interfaceNamePrefix', str),
 }
@@ -39,7 +40,7 @@ def base(kubeconfig):
     return {
         'apiVersion': 'kubeproxy.config.k8s.io/v1alpha1', 'kind': 'KubeProxyConfiguration', 'mode': 'iptables',
         'clientConnection': {'kubeconfig': kubeconfig}, 'conntrack': {'maxPerCore': 0, 'min': 0},
-        'iptables': {'minSyncPeriod': '1ms'}, 'logging': {'verbosity': 2},
+        'iptables': {'minSyncPeriod': '1ms'}, 'nftables': {'minSyncPeriod': '1ms'}, 'logging': {'verbosity': 2},
     }
 
 
@@ -53,6 +54,8 @@ def text(kubeconfig, flags):
         for word in outer:
             place = place.setdefault(word, {})
         place[last] = read(value)
+        if name == '--masquerade-all':
+            made['nftables']['masqueradeAll'] = read(value)
     return json.dumps(made, indent=1)
 
 

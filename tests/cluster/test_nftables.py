@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The nftables modes of kube-proxy and Portolan below the same API server: packets must have the same fate.
+
+The tables look nothing alike, so they are compared by what they do: every packet of a grid is led through what
+the two kernels hold (tests/nftables/evaluator.py), and ends at the same endpoints with the same chances, with the same
+source address, or is refused or dropped by both.
+"""
+import json
+import os
+import random
+import sys
+
+import pytest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(os.path.dirname(HERE), 'nftables')]
+
+from evaluator import Packet, Table, evaluate, updates  # noqa: E402
+from objects import Pod, addresses, away, here, port  # noqa: E402
+from proxies import FAMILIES, PATIENCE, Pair  # noqa: E402
+from test_settings import CIDRS  # noqa: E402
+from world import World  # noqa: E402
+
+PACKETS = int(os.environ.get('PORTOLAN_PACKETS', '250'))
+MODE = '--proxy-mode=nftables'
+NAMES = {4: 'ip', 6: 'ip6'}
+LOCAL = {4: ['192.0.2.11', '203.0.113.11', '203.0.113.12'], 6: ['2001:db8:2::11', '2001:db8:3::11']}
+#: source and interface: outside (within and without the source ranges), a pod here, a pod elsewhere, the node
+SOURCES = {
+    4: [('198.51.200.9', 'eth0'), ('203.0.113.99', 'eth1'), ('10.244.1.2', 'cni0'), ('10.244.3.9', 'eth0'),
+        ('192.0.2.11', None), ('203.0.113.11', None)],
+    6: [('2001:db8:ffff::9', 'eth0'), ('2001:db8:3::99', 'eth1'), ('fd00:10:244:1::2', 'cni0'), ('fd00:10:244:3::9', 'eth0'),
+        ('2001:db8:2::11', None), ('2001:db8:3::11', None)],
+}
+NOBODYS = {4: ['198.18.9.9', '192.0.2.11', '203.0.113.12'],
+           6: ['2001:db8:18:9::9', '2001:db8:2::11', '2001:db8:3::11']}
+
+
+#: Of the service network, and nobody's. kube-proxy knows that network from ServiceCIDR objects, Portolan does not read them.
+UNALLOCATED = {4: '10.97.7.7', 6: 'fd00:10:96::f:7777'}
+
+PORTS = [port('http'), port('dns', 'UDP', 53)]
+TARGETS = [port('http', number=8080), port('dns', 'UDP', 5353)]
+
+
+def everything(w):
+    """Each kind of Service, in each condition; no two ask for the same address, since the modes differ in who gets it."""
+    ranges = ['203.0.113.0/24', '2001:db8:3::/64']
+    kinds = {
+        'plain': {}, 'inner': {'internalTrafficPolicy': 'Local'}, 'sticky': {'sessionAffinity': 'ClientIP'},
+        'external': {'externalIPs': 2}, 'node': {'type': 'NodePort'},
+        'node-local': {'type': 'NodePort', 'externalTrafficPolicy': 'Local', 'sessionAffinity': 'ClientIP'},
+        'balancer': {'type': 'LoadBalancer', 'ingress': 2},
+        'ranges': {'type': 'LoadBalancer', 'ingress': 2, 'loadBalancerSourceRanges': ranges},
+        'local': {'type': 'LoadBalancer', 'ingress': 1, 'externalTrafficPolicy': 'Local', 'internalTrafficPolicy': 'Local',
+                  'externalIPs': 1, 'loadBalancerSourceRanges': ['192.0.2.0/24', '2001:db8:2::/64']},
+        'both': {'type': 'LoadBalancer', 'ingress': 1, 'externalIPs': 1, 'sessionAffinity': 'ClientIP'},
+    }
+    pods = {'both': [here(1), away(2), away(3)], 'away': [away(2), away(3)], 'none': [],
+            'ending': [here(1, state='terminating'), away(2, state='notready'), Pod(4, None)]}
+    numbers = iter(range(20, 200))
+    for kind, spec in kinds.items():
+        for where, list_ in pods.items():
+            asked = {'externalIPs': 'external', 'ingress': 'vip'}
+            own = {name: addresses(asked[name], [next(numbers) for _ in range(value)]) if name in asked else value
+                   for name, value in spec.items()}
+            w.service(f'{kind}-{where}', *PORTS, **own)
+            w.pods(f'{kind}-{where}', *list_, ports=TARGETS)
+
+
+class NftPair(Pair):
+    def tables(self, family):
+        """Of both, once they have seen everything written so far."""
+        return [self._table(proxy, family) for proxy in self.proxies]
+
+    def _table(self, proxy, family):
+        number = self.markers.generation
+        words = {'kube-proxy': f'default/marker/tcp/m{number}', 'portolan': f'"default/marker:m{number}" : goto pick-1'}[proxy.name]
+
+        def seen():
+            code, out, _err = proxy.namespace.run('nft', 'list', 'table', NAMES[family], 'kube-proxy', check=False)
+            return code == 0 and words in out
+
+        proxy.process.log.wait(seen, f'{proxy.name} had seen the last change (IPv{family})', PATIENCE)
+        return Table(json.loads(proxy.namespace.run('nft', '-j', 'list', 'table', NAMES[family], 'kube-proxy')))
+
+    def agree(self):
+        self.markers.write()
+        if self.mirror:
+            self.mirror.update()
+        return sum(compare(*self.tables(family), family) for family in self.families)
+
+
+def destinations(tables, family):
+    """All that either knows, and some that neither does."""
+    found = set()
+    for table in tables:
+        for name in ('service-ips', 'no-endpoint-services'):
+            found |= {(str(ip), protocol, number) for ip, protocol, number in table.containers[name].values}
+        for name in ('service-nodeports', 'no-endpoint-nodeports'):
+            found |= {(ip, *key) for ip in LOCAL[family] for key in table.containers[name].values}
+        found |= {(str(ip), 'tcp', 9999) for ip in list(table.containers['cluster-ips'].values)[:3]}
+    return sorted(found) + [(ip, 'tcp', 80) for ip in NOBODYS[family]]
+
+
+def compare(theirs, ours, family):
+    """How many packets were compared: PORTOLAN_PACKETS of them, drawn from the grid; 0 is all."""
+    wrong = []
+    theirs.forget(), ours.forget()
+    packets = [Packet(source, *destination, interface) for destination in destinations((theirs, ours), family)
+               for source, interface in SOURCES[family]]
+    if PACKETS:
+        packets = random.Random(len(packets)).sample(packets, PACKETS)
+    for packet in packets:
+        fates = [evaluate(table, packet, LOCAL[family]) for table in (theirs, ours)]
+        if fates[0] != fates[1]:
+            wrong.append(f'{packet}\n  kube-proxy: {fates[0]}\n  portolan:   {fates[1]}')
+        else:
+            wrong += compare_memory(theirs, ours, packet, family)
+    assert not wrong, f'IPv{family}, {len(wrong)} of {len(packets)} packets:\n' + '\n'.join(wrong[:10])
+    return len(packets)
+
+
+def compare_memory(theirs, ours, packet, family):
+    """A client that was served comes again."""
+    fates = []
+    first = min((way[0] for way in updates(theirs, packet, LOCAL[family]) if way[1]), default=None)
+    for table in (theirs, ours):
+        written = next((way[1] for way in updates(table, packet, LOCAL[family]) if way[0] == first and way[1]), ())
+        table.remember(written)
+        fates.append((bool(written), evaluate(table, packet, LOCAL[family])))
+        table.forget()
+    return [] if fates[0] == fates[1] else [f'{packet}, again\n  kube-proxy: {fates[0]}\n  portolan:   {fates[1]}']
+
+
+@pytest.fixture(scope='module')
+def filled(stage):
+    class Plain:
+        api = stage.api
+    world = World(Plain, 'everything')
+    everything(world)
+    return world
+
+
+@pytest.mark.parametrize('flags', [[CIDRS], [], [CIDRS, '--nodeport-addresses=0.0.0.0/0,::/0']],
+                         ids=['cluster CIDR', 'no detector', 'node ports everywhere'])
+def test_packets_have_the_same_fate(stage, filled, flags):
+    with NftPair(stage, MODE, *flags) as pair:
+        assert pair.agree() >= 500
+
+
+def test_packets_have_the_same_fate_after_changes(stage, filled):
+    with NftPair(stage, MODE, CIDRS) as pair:
+        pair.agree()
+        filled.zone('east')
+        filled.pods('plain-both', *(away(n, zones=['east' if n % 2 else 'west']) for n in range(1, 30)),
+                    ports=TARGETS)
+        filled.pods('local-both', away(2), here(3), here(4, state='terminating'),
+                    ports=TARGETS)
+        filled.service('sticky-both', *PORTS, type='NodePort', externalTrafficPolicy='Local',
+                       externalIPs=addresses('external', [9]), sessionAffinity='ClientIP')
+        filled.remove('Service', 'ranges-both')
+        pair.agree()
+        filled.pods('sticky-both', ports=TARGETS)
+        filled.service('node-none', *PORTS, internalTrafficPolicy='Local')
+        pair.agree()
+
+
+@pytest.mark.parametrize('family', FAMILIES)
+def test_only_kube_proxy_drops_packets_to_cluster_ips_that_nobody_has(stage, filled, family):
+    """The one difference, so that it is noticed when it ends."""
+    with NftPair(stage, MODE, CIDRS) as pair:
+        pair.agree()
+        packet = Packet(SOURCES[family][0][0], UNALLOCATED[family], 'tcp', 80)
+        fates = [evaluate(table, packet, LOCAL[family]) for table in pair.tables(family)]
+    assert [next(iter(fate)).verdict for fate in fates] == ['drop', 'passed']
+
+
+def test_a_difference_is_seen(stage, filled):
+    pair, other = NftPair(stage, MODE, CIDRS), NftPair(stage, MODE, CIDRS, '--masquerade-all')
+    pair.proxies[1] = other.proxies[1]
+    with pair, pytest.raises(AssertionError, match='packets:'):
+        pair.agree()

@@ -130,7 +130,7 @@ static void read_addresses(struct nft_sync *sync)
 	sync->addresses_known = r >= 0;
 	if (r < 0)
 		log_warning("Node ports are not answered until the node's addresses can be read",
-			    KV("family", LOG_STR(ip_family(sync))), KV("err", LOG_STR(err.text)));
+			    KV("ipFamily", LOG_STR(ip_family(sync))), KV("err", LOG_STR(err.text)));
 }
 
 static struct ruleset_input make_input(const struct nft_sync *sync)
@@ -597,13 +597,15 @@ static void sync_everything(struct nft_sync *sync)
 	sync->audit_wanted = sync->audit_asked; /* who asked hears of one of its own */
 }
 
-/* Sends until nobody else comes in between. */
+/* Sends until nobody else comes in between. Tables that are gone took all known handles with them. */
 static int commit_delta(struct nft_sync *sync, struct nft_txn *txn, struct err *err)
 {
 	int r = -ERESTART;
 
 	for (size_t i = 0; r == -ERESTART && i <= RESEND_MAX; i++) {
 		nft_listener_drain(sync->listener);
+		if (sync->damage.flushed)
+			return err_set(err, -ESTALE, "somebody else removed tables meanwhile");
 		r = nft_txn_commit(txn, i < RESEND_MAX ? sync->generation : 0, err);
 		sync->stats.n_resent += r == -ERESTART;
 	}

@@ -260,7 +260,7 @@ static void chains_done(void *arg, int r, struct err *err)
 	sync->chains_known = r >= 0;
 	if (r < 0)
 		log_warning("Could not list the nat chains, stale ones are kept for now",
-			    KV("family", LOG_STR(family_name(sync->settings->family))),
+			    KV("ipFamily", LOG_STR(family_name(sync->settings->family))),
 			    KV("err", LOG_STR(err->text)));
 	next_step(sync);
 }
@@ -283,7 +283,7 @@ static void read_addresses(struct sync *sync)
 	sync->addresses_known = r >= 0;
 	if (r < 0)
 		log_warning("Node ports are not answered until the node's addresses can be read",
-			    KV("family", LOG_STR(family_name(sync->settings->family))),
+			    KV("ipFamily", LOG_STR(family_name(sync->settings->family))),
 			    KV("err", LOG_STR(err.text)));
 	next_step(sync);
 }

@@ -28,6 +28,18 @@ def pytest_sessionstart():
         pytest.exit(f"there is no program {program()}: build it, or set PORTOLAN", returncode=1)
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "only(mode): what the test is about exists in that proxy mode alone")
+
+
+def pytest_collection_modifyitems(items):
+    """Leaves a test out of modes that it is not about: there is nothing that it could find there."""
+    for item in list(items):
+        only = item.get_closest_marker("only")
+        if only and item.callspec.params["mode"] != only.args[0]:
+            items.remove(item)
+
+
 @pytest.fixture(scope="module", params=MODES)
 def mode(request):
     return request.param

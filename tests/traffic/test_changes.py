@@ -168,9 +168,8 @@ def test_an_open_connection_outlives_changes_and_restarts(cluster, family, proto
     assert first.port == second.port
 
 
-def test_a_restart_changes_no_rule(cluster, mode, family):
-    if mode != "iptables":
-        pytest.skip("compares iptables-save")
+@pytest.mark.only("iptables")  # compares iptables-save
+def test_a_restart_changes_no_rule(cluster, family):
     cluster.serve(Service("same", 103, cluster.pods, kind="LoadBalancer", affinity=30))
     before = rules(cluster, family)
     cluster.daemon.stop()

@@ -29,9 +29,8 @@ def test_node_port_from_the_node_on_each_of_its_addresses(clusters, mode, family
         assert sources(answers) == {BRIDGE[family]}, address
 
 
-def test_node_port_in_nftables_mode_is_on_the_primary_address_unless_told_otherwise(cluster, mode, family, proto):
-    if mode != "nftables":
-        pytest.skip("iptables mode answers on all addresses: the test above")
+@pytest.mark.only("nftables")  # iptables mode answers on all addresses: the test above
+def test_node_port_in_nftables_mode_is_on_the_primary_address_unless_told_otherwise(cluster, family, proto):
     web = cluster.service(33, cluster.pods, kind="NodePort", proto=proto)
     assert served(cluster.node.request(NODE[family], web.node_port, proto, count=5))
     for address in (BRIDGE[family], UPLINK[family], LOOPBACK[family]):
@@ -139,10 +138,9 @@ def test_load_balancer_in_proxy_mode_is_left_alone(cluster, family):
     assert served(cluster.client.request(NODE[family], web.node_port, count=5))
 
 
-def test_localhost_node_ports_open_no_other_door_to_localhost(clusters, mode):
+@pytest.mark.only("iptables")  # nftables mode opens no node ports on localhost and leaves route_localnet alone
+def test_localhost_node_ports_open_no_other_door_to_localhost(clusters):
     """route_localnet would let neighbours reach what the node serves on 127.0.0.1 alone; KUBE-FIREWALL forbids it."""
-    if mode != "iptables":
-        pytest.skip("nftables mode opens no node ports on localhost and leaves route_localnet alone")
     cluster = clusters(pods=1, remote_pods=0)
     (pod,) = cluster.pods
     cluster.node.agent.call("serve_pod", pod="private", addresses=["127.0.0.1"], ports=[9999])

@@ -24,10 +24,7 @@ FLAGS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def iptables_only(mode):
-    if mode != "iptables":
-        pytest.skip("compares iptables-save")
+pytestmark = pytest.mark.only("iptables")  # compares iptables-save
 
 
 def plain(text):

@@ -14,10 +14,11 @@ GONE = {"count": 3, "parallel": 3, "timeout": 0.3}
 INDEX = re.compile(r"^:(KUBE-SVC-IX-\S+)", re.MULTILINE)
 
 
+pytestmark = pytest.mark.only("iptables")  # is about chains of iptables
+
+
 @pytest.fixture(params=["netlink", "restore"])
-def indexed(clusters, mode, request):
-    if mode != "iptables":
-        pytest.skip("is about chains of iptables")
+def indexed(clusters, request):
     return clusters("--iptables-service-index", f"--iptables-writer={request.param}")
 
 

@@ -46,7 +46,7 @@ def request(server, method, path, body, content_type):
             answer = link.getresponse()
             text = answer.read().decode()
             return {'status': answer.status, 'body': text, 'sent_ns': sent, 'answered_ns': time.monotonic_ns()}
-        except (http.client.HTTPException, ConnectionError):  # a connection that went idle may have been closed
+        except (http.client.HTTPException, ConnectionError, ssl.SSLEOFError):  # a connection that went idle may have been closed
             forget()
             if last:
                 raise

@@ -41,11 +41,11 @@ static size_t head_length(const char *data, size_t n)
 	return 0;
 }
 
-/* Cuts the next line off, without its end; NULL at the empty line. */
-static char *next_line(char **at)
+/* Cuts the next line off, without its end; NULL at the empty line, which is before `limit`. */
+static char *next_line(char **at, const char *limit)
 {
 	char *line = *at;
-	char *end = strchr(line, '\n');
+	char *end = memchr(line, '\n', (size_t)(limit - line));
 
 	*at = end + 1;
 	if (end > line && end[-1] == '\r')
@@ -137,9 +137,9 @@ int http_request_parse(char *data, size_t n, struct http_request *ret)
 		return 0;
 	if (memchr(data, '\0', length))
 		return -EBADMSG;
-	line = next_line(&at);
+	line = next_line(&at, data + length);
 	r = line ? parse_request_line(line, ret) : -EBADMSG;
-	while (r == 0 && (line = next_line(&at)))
+	while (r == 0 && (line = next_line(&at, data + length)))
 		r = parse_header(line, &has_body, ret);
 	if (has_body)
 		ret->keep_alive = false;

@@ -85,7 +85,7 @@ int sysctl_ensure(const char *name, int64_t value, struct err *err)
 bool sysctl_has_ipv6(struct err *err)
 {
 	struct err ignored;
-	int64_t disabled;
+	int64_t disabled = 0;
 
 	if (!sysctl_proc_exists("net/if_inet6")) {
 		err_set(err, -EAFNOSUPPORT, "the kernel has no IPv6");

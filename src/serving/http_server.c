@@ -266,45 +266,58 @@ static void on_accept(struct evconnlistener *listener attr_unused, evutil_socket
 
 /* -- open and close */
 
-static socklen_t make_address(const struct http_config *config, struct sockaddr_storage *ret)
-{
-	struct sockaddr_in *v4 = (struct sockaddr_in *)ret;
-	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)ret;
+union address {
+	struct sockaddr any;
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+};
 
-	*ret = (struct sockaddr_storage){0};
+static socklen_t make_address(const struct http_config *config, union address *ret)
+{
+	memset(ret, 0, sizeof(*ret));
 	if (config->addr.family == FAMILY_IPV4) {
-		v4->sin_family = AF_INET;
-		v4->sin_port = htons(config->port);
-		memcpy(&v4->sin_addr, config->addr.bytes, sizeof(v4->sin_addr));
-		return sizeof(*v4);
+		ret->v4.sin_family = AF_INET;
+		ret->v4.sin_port = htons(config->port);
+		memcpy(&ret->v4.sin_addr, config->addr.bytes, sizeof(ret->v4.sin_addr));
+		return sizeof(ret->v4);
 	}
-	v6->sin6_family = AF_INET6;
-	v6->sin6_port = htons(config->port);
-	memcpy(&v6->sin6_addr, config->addr.bytes, sizeof(v6->sin6_addr));
-	return sizeof(*v6);
+	ret->v6.sin6_family = AF_INET6;
+	ret->v6.sin6_port = htons(config->port);
+	memcpy(&ret->v6.sin6_addr, config->addr.bytes, sizeof(ret->v6.sin6_addr));
+	return sizeof(ret->v6);
 }
 
-static int listen_on(const struct http_config *config, int *ret)
+static int start_listening(int fd, const struct http_config *config)
 {
-	cleanup_fd int fd = -1;
-	struct sockaddr_storage address;
+	union address address;
 	socklen_t length = make_address(config, &address);
 	int only_ipv6 = config->only_ipv6;
 	int one = 1;
 
-	fd = socket(address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return -errno;
 	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0)
 		return -errno;
-	if (address.ss_family == AF_INET6 &&
+	if (address.any.sa_family == AF_INET6 &&
 	    setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only_ipv6, sizeof(only_ipv6)) < 0)
 		return -errno;
-	if (bind(fd, (struct sockaddr *)&address, length) < 0 || listen(fd, BACKLOG) < 0)
+	if (bind(fd, &address.any, length) < 0 || listen(fd, BACKLOG) < 0)
 		return -errno;
-	*ret = fd;
-	fd = -1;
 	return 0;
+}
+
+static int listen_on(const struct http_config *config, int *ret)
+{
+	int domain = config->addr.family == FAMILY_IPV4 ? AF_INET : AF_INET6;
+	int fd = socket(domain, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	r = start_listening(fd, config);
+	if (r < 0)
+		close(fd);
+	else
+		*ret = fd;
+	return r;
 }
 
 int http_server_open(struct event_base *loop, const struct http_config *config,
@@ -334,10 +347,14 @@ int http_server_open(struct event_base *loop, const struct http_config *config,
 
 struct http_server *http_server_close(struct http_server *server)
 {
+	struct http_connection *connection, *next;
+
 	if (!server)
 		return NULL;
-	while (!TAILQ_EMPTY(&server->connections))
-		end_connection(TAILQ_FIRST(&server->connections));
+	for (connection = TAILQ_FIRST(&server->connections); connection; connection = next) {
+		next = TAILQ_NEXT(connection, list);
+		end_connection(connection);
+	}
 	event_free(server->timer);
 	evconnlistener_free(server->listener);
 	free(server);
@@ -346,14 +363,13 @@ struct http_server *http_server_close(struct http_server *server)
 
 uint16_t http_server_port(const struct http_server *server)
 {
-	struct sockaddr_storage address = {0};
+	union address address;
 	socklen_t length = sizeof(address);
 
-	if (getsockname(evconnlistener_get_fd(server->listener), (struct sockaddr *)&address,
-			&length) < 0)
+	memset(&address, 0, sizeof(address));
+	if (getsockname(evconnlistener_get_fd(server->listener), &address.any, &length) < 0)
 		return 0;
-	return ntohs(address.ss_family == AF_INET ? ((struct sockaddr_in *)&address)->sin_port
-						  : ((struct sockaddr_in6 *)&address)->sin6_port);
+	return ntohs(address.any.sa_family == AF_INET ? address.v4.sin_port : address.v6.sin6_port);
 }
 
 size_t http_server_connections(const struct http_server *server)

@@ -64,7 +64,7 @@ struct http_header {
 void http_reply(struct http_exchange *exchange, int status, const struct http_header *headers,
 		size_t n_headers, struct text *body);
 /* One line of plain text. */
-void http_reply_text(struct http_exchange *exchange, int status, const char *text);
+void http_reply_text(struct http_exchange *exchange, int status, const char *line);
 
 /*
  * An answer without an end: what is sent with http_stream_send() goes out as it comes. gone() is

@@ -153,7 +153,7 @@ static int read_time(const struct reading *reading, const struct path *path,
 static int read_value(const struct reading *reading, const struct path *path,
 		      const struct yaml_node *node, const ProtobufCFieldDescriptor *field, void *at)
 {
-	int64_t number;
+	int64_t number = 0;
 	int r;
 
 	switch (field->type) {

@@ -11,6 +11,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <libmnl/libmnl.h>
 #include <stdlib.h>
 
 #include "backends/iptables/nft_damage.h"
@@ -26,12 +27,15 @@ static void check_text(const struct nlmsghdr *message, const char *text)
 	assert(memchr(text, '\0', (size_t)(last - text)));
 }
 
-static void notify(const struct nlmsghdr *message)
+/* Who reads messages of any kind may read the padding behind them, which a socket's buffer has. */
+static void notify(const struct nlmsghdr *exact)
 {
+	cleanup_free struct nlmsghdr *message = xcalloc(1, MNL_ALIGN((size_t)exact->nlmsg_len));
 	static struct nft_link link;
 	static struct nft_damage_jumps jumps;
 	struct nft_damage damage = {0};
 
+	memcpy(message, exact, exact->nlmsg_len);
 	if (!link.state) {
 		link.state = nft_state_new();
 		nft_state_chain(link.state, TABLE_NAT, CHAIN_SERVICES);

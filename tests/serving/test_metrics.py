@@ -237,4 +237,5 @@ def test_memory_does_not_grow_with_scrapes(victim):
     assert victim.run_client(FLOOD, 100) == []
     warm = victim.status("VmRSS:")
     assert victim.run_client(FLOOD, 500) == []
-    assert victim.status("VmRSS:") < warm + 1024
+    if "PORTOLAN_SANITIZED" not in os.environ:  # a sanitizer keeps what was freed, and finds leaks itself
+        assert victim.status("VmRSS:") < warm + 1024

@@ -20,7 +20,7 @@
  * where there is no equal rule already; it gives up asking when others never stop writing.
  */
 
-#define PIECE_SIZE   (1536 * 1024)
+#define PIECE_SIZE   (512 * 1024)
 #define SLICE_NS     (4 * CLOCK_NS_PER_MS)
 #define LAST_RETRIES 10
 

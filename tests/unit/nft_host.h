@@ -344,3 +344,12 @@ attr_unused static char *host_chain(const struct host *host, const char *start)
 	assert_non_null(at);
 	return strndup(at + 2, strcspn(at + 2, " \n"));
 }
+
+/* A test for each family, which family_of() tells it. */
+attr_unused static enum family ipv4 = FAMILY_IPV4, ipv6 = FAMILY_IPV6;
+
+#define BOTH(test)                                       \
+	{#test " (IPv4)", test, NULL, NULL, &ipv4},      \
+	{                                                \
+#test " (IPv6)", test, NULL, NULL, &ipv6 \
+	}

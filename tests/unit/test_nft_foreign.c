@@ -266,15 +266,8 @@ static void test_lost_notifications_lead_to_an_audit(void **state)
 	host_done(&host);
 }
 
-#define BOTH(test)                                       \
-	{#test " (IPv4)", test, NULL, NULL, &ipv4},      \
-	{                                                \
-#test " (IPv6)", test, NULL, NULL, &ipv6 \
-	}
-
 int main(void)
 {
-	static enum family ipv4 = FAMILY_IPV4, ipv6 = FAMILY_IPV6;
 	const struct CMUnitTest tests[] = {
 		BOTH(test_single_changes_are_repaired_without_a_sync),
 		BOTH(test_the_first_repair_comes_at_once),

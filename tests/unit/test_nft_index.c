@@ -102,15 +102,8 @@ static void test_what_others_do_to_the_tree_is_repaired(void **state)
 	host_done(&host);
 }
 
-#define BOTH(test)                                       \
-	{#test " (IPv4)", test, NULL, NULL, &ipv4},      \
-	{                                                \
-#test " (IPv6)", test, NULL, NULL, &ipv6 \
-	}
-
 int main(void)
 {
-	static enum family ipv4 = FAMILY_IPV4, ipv6 = FAMILY_IPV6;
 	const struct CMUnitTest tests[] = {
 		BOTH(test_a_full_sync_over_the_right_tree_sends_nothing),
 		BOTH(test_a_tree_that_nobody_wants_leaves_nothing),

@@ -503,15 +503,8 @@ static void test_a_closed_engine_leaves_a_sync_unfinished(void **state)
 	host_done(&host);
 }
 
-#define BOTH(test)                                       \
-	{#test " (IPv4)", test, NULL, NULL, &ipv4},      \
-	{                                                \
-#test " (IPv6)", test, NULL, NULL, &ipv6 \
-	}
-
 int main(void)
 {
-	static enum family ipv4 = FAMILY_IPV4, ipv6 = FAMILY_IPV6;
 	const struct CMUnitTest tests[] = {
 		BOTH(test_a_cold_start_writes_what_a_dry_run_foretells),
 		BOTH(test_a_cold_start_of_many_takes_pieces),

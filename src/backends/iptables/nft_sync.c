@@ -8,12 +8,11 @@
 #include <stdlib.h>
 #include <sys/time.h>
 
+#include "backends/iptables/host_facts.h"
 #include "backends/iptables/nft_damage.h"
 #include "backends/iptables/nft_txn.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "kernel/interfaces.h"
-#include "kernel/nfacct.h"
 #include "kernel/nft_listener.h"
 #include "kernel/nft_socket.h"
 
@@ -100,37 +99,18 @@ static void wake_at(struct nft_sync *sync, int64_t when_ns)
 
 /* -- facts for a ruleset */
 
-static void ensure_counter(const char *name, bool *usable)
-{
-	struct err err;
-	int r = nfacct_ensure(name, &err);
-
-	*usable = r >= 0;
-	if (r < 0)
-		log_warning("Could not create an nfacct counter, its rule goes without",
-			    KV("name", LOG_STR(name)), KV("err", LOG_STR(err.text)));
-}
-
 static void ensure_counters(struct nft_sync *sync)
 {
-	if (!sync->input.nfacct)
-		return;
-	ensure_counter(NFACCT_INVALID, &sync->input.host->nfacct_invalid);
-	ensure_counter(NFACCT_LOCALHOST, &sync->input.host->nfacct_localhost);
+	if (sync->input.nfacct)
+		host_facts_counters(sync->input.host);
 }
 
 static void read_addresses(struct nft_sync *sync)
 {
-	struct err err;
-	int r;
-
 	free(take(sync->addresses));
 	sync->n_addresses = 0;
-	r = interfaces_addresses(sync->family, &sync->addresses, &sync->n_addresses, &err);
-	sync->addresses_known = r >= 0;
-	if (r < 0)
-		log_warning("Node ports are not answered until the node's addresses can be read",
-			    KV("ipFamily", LOG_STR(ip_family(sync))), KV("err", LOG_STR(err.text)));
+	sync->addresses_known =
+		host_facts_addresses(sync->family, &sync->addresses, &sync->n_addresses);
 }
 
 static struct ruleset_input make_input(const struct nft_sync *sync)

@@ -5,14 +5,13 @@
 #include <stdlib.h>
 
 #include "backends/iptables/fixed_rules.h"
+#include "backends/iptables/host_facts.h"
 #include "backends/iptables/restore_stream.h"
 #include "backends/iptables/restore_writer.h"
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "kernel/interfaces.h"
 #include "kernel/iptables_save.h"
-#include "kernel/nfacct.h"
 
 /* A step starts a job of the tool, or does its work at once and goes to the next. */
 enum sync_step {
@@ -202,23 +201,10 @@ static void start_jump(struct sync *sync)
 
 /* -- COUNTERS */
 
-static void ensure_counter(const char *name, bool *usable)
-{
-	struct err err;
-	int r = nfacct_ensure(name, &err);
-
-	*usable = r >= 0;
-	if (r < 0)
-		log_warning("Could not create an nfacct counter, its rule goes without",
-			    KV("name", LOG_STR(name)), KV("err", LOG_STR(err.text)));
-}
-
 static void ensure_counters(struct sync *sync)
 {
-	if (sync->nfacct) {
-		ensure_counter(NFACCT_INVALID, &sync->host->nfacct_invalid);
-		ensure_counter(NFACCT_LOCALHOST, &sync->host->nfacct_localhost);
-	}
+	if (sync->nfacct)
+		host_facts_counters(sync->host);
 	next_step(sync);
 }
 
@@ -276,15 +262,8 @@ static void start_chains(struct sync *sync)
 
 static void read_addresses(struct sync *sync)
 {
-	struct err err;
-	int r = interfaces_addresses(sync->settings->family, &sync->addresses, &sync->n_addresses,
-				     &err);
-
-	sync->addresses_known = r >= 0;
-	if (r < 0)
-		log_warning("Node ports are not answered until the node's addresses can be read",
-			    KV("ipFamily", LOG_STR(family_name(sync->settings->family))),
-			    KV("err", LOG_STR(err.text)));
+	sync->addresses_known =
+		host_facts_addresses(sync->settings->family, &sync->addresses, &sync->n_addresses);
 	next_step(sync);
 }
 

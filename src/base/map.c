@@ -141,3 +141,27 @@ const char *map_next_key(const struct map *map, size_t *at)
 
 	return e ? e->key : NULL;
 }
+
+void *map_ensure(struct map *map, const char *key, size_t size, size_t key_offset)
+{
+	char *value = map_get(map, key);
+	size_t n = strlen(key) + 1;
+
+	if (value)
+		return value;
+	value = xcalloc(1, size + n);
+	memcpy(value + key_offset, key, n);
+	map_set(map, value + key_offset, value);
+	return value;
+}
+
+void map_free_values(struct map *map)
+{
+	void *value;
+	size_t at = 0;
+
+	while ((value = map_next(map, &at)))
+		free(value);
+	map_done(map);
+	*map = (struct map){0};
+}

@@ -34,4 +34,10 @@ void *map_get(const struct map *map, const char *key);
 void *map_set(struct map *map, const char *key, void *value);
 void *map_remove(struct map *map, const char *key); /* the value removed, or NULL */
 void *map_next(const struct map *map, size_t *at);
+/*
+ * The value of a key; if there is none, a new one of `size` bytes, zeroed, with a copy of the key in
+ * its flexible member, which begins at key_offset. For maps whose values are freed by free().
+ */
+void *map_ensure(struct map *map, const char *key, size_t size, size_t key_offset);
+void map_free_values(struct map *map); /* by free(); the map is empty afterwards */
 const char *map_next_key(const struct map *map, size_t *at);

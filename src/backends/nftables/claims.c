@@ -39,18 +39,9 @@ static void touch(struct claims *claims, struct spot *spot)
 static struct spot *ensure_spot(struct claims *claims, const struct destination *destination)
 {
 	char text[DESTINATION_TEXT_MAX];
-	struct spot *spot;
-	size_t n;
 
 	destination_print(destination, text);
-	spot = map_get(&claims->spots, text);
-	if (spot)
-		return spot;
-	n = strlen(text) + 1;
-	spot = xcalloc(1, sizeof(*spot) + n);
-	memcpy(spot->text, text, n);
-	map_set(&claims->spots, spot->text, spot);
-	return spot;
+	return map_ensure(&claims->spots, text, sizeof(struct spot), offsetof(struct spot, text));
 }
 
 /* Older services first; what does not know its age counts as old. */

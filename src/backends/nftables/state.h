@@ -15,18 +15,10 @@
 #include "backends/nftables/affinity_ids.h"
 #include "backends/nftables/claims.h"
 #include "backends/nftables/layout.h"
+#include "backends/nftables/waiting.h"
 #include "model/model.h"
 
 struct state;
-
-/* A Service that waits for a destination that another one owns. Texts are borrowed. */
-struct state_conflict {
-	const char *destination; /* "198.51.100.1:80/tcp" */
-	const char *service;     /* "namespace/name": who waits */
-	const char *owner;
-};
-
-typedef void state_conflict_fn(void *arg, const struct state_conflict *conflict);
 
 struct state *state_new(const struct settings *settings); /* borrowed */
 struct state *state_free(struct state *state);            /* accepts NULL, returns NULL */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "backends/nftables/batch_writer.h"
+#include "backends/nftables/members.h"
 #include "backends/nftables/table.h"
 #include "kernel/nft_batch.h"
 
@@ -47,23 +48,12 @@ static bool is_member(const struct sweeping *sweeping, const struct table_client
 {
 	const struct known wanted = {.id = client->id};
 	const struct known *known = NULL;
-	const struct index_list *list;
 
 	if (sweeping->n_known > 0)
 		known = bsearch(&wanted, sweeping->known, sweeping->n_known, sizeof(wanted),
 				compare_known);
-	if (!known)
-		return false;
-	list = sweeping->container == CONTAINER_AFFINITY ? &known->port->use.cluster
-							 : &known->port->use.local;
-	for (size_t i = 0; i < list->n; i++) {
-		const struct endpoint *endpoint = &known->port->endpoints->v[list->v[i]];
-
-		if (endpoint->port == client->port &&
-		    addr_equal(&endpoint->addr, &client->endpoint))
-			return true;
-	}
-	return false;
+	return known &&
+	       members_have(known->port, sweeping->container, &client->endpoint, client->port);
 }
 
 static void take_client(void *arg, const struct table_client *client)

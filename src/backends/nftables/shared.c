@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "backends/nftables/shared.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#define KEY_MAX (2 * ELEMENT_BYTES + 4)
+
+void shared_done(struct shared *shared)
+{
+	map_free_values(&shared->all);
+	*shared = (struct shared){0};
+}
+
+/* Container and key, as text. */
+static void print_key(const struct element *element, char out[static KEY_MAX])
+{
+	static const char digits[] = "0123456789abcdef";
+	char *at = out;
+
+	*at++ = (char)('a' + element->container);
+	for (size_t i = 0; i < element->key_size; i++) {
+		*at++ = digits[element->bytes[i] >> 4];
+		*at++ = digits[element->bytes[i] & 15];
+	}
+	*at = '\0';
+}
+
+void shared_count(struct shared *shared, const struct element *element, bool up)
+{
+	char key[KEY_MAX];
+	struct shared_element *one;
+
+	print_key(element, key);
+	one = map_ensure(&shared->all, key, sizeof(*one), offsetof(struct shared_element, key));
+	one->element = *element;
+	assert(up || one->count > 0);
+	one->count += up ? 1 : (size_t)-1;
+	if (one->touched)
+		return;
+	one->touched = true;
+	one->next_touched = shared->touched;
+	shared->touched = one;
+}
+
+void shared_settle(struct shared *shared)
+{
+	while (shared->touched) {
+		struct shared_element *one = shared->touched;
+
+		shared->touched = one->next_touched;
+		one->touched = false;
+		one->applied = one->count > 0;
+		if (one->applied)
+			continue;
+		map_remove(&shared->all, one->key);
+		free(one);
+	}
+}
+
+void shared_compare(const struct shared *shared, element_fn *remove, element_fn *add, void *arg)
+{
+	for (const struct shared_element *one = shared->touched; one; one = one->next_touched) {
+		if (one->applied && one->count == 0)
+			remove(arg, &one->element);
+		else if (!one->applied && one->count > 0)
+			add(arg, &one->element);
+	}
+}
+
+void shared_each(const struct shared *shared, element_fn *fn, void *arg)
+{
+	const struct shared_element *one;
+	size_t at = 0;
+
+	while ((one = map_next(&shared->all, &at)))
+		fn(arg, &one->element);
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What the wanted plans mean for the table: all of it, or the difference to what is applied. */
+
+#include "backends/nftables/state_parts.h"
+
+static struct layout_facts facts_of(const struct state *state)
+{
+	return (struct layout_facts){
+		.settings = state->settings,
+		.affinity = state->n_affinity > 0,
+	};
+}
+
+/* -- a full sync */
+
+/* All elements that the owners of destinations have, and service ports themselves. */
+static void each_element(struct state *state, bool slots, element_fn *fn, void *arg)
+{
+	const struct served *service;
+	const struct spot *spot;
+	size_t at = 0;
+
+	while ((spot = map_next(&state->claims.spots, &at))) {
+		const struct claim *owner = spot->first;
+		const struct port_plan *port = &owner->service->next->ports[owner->port];
+
+		elements_of_destination(port, &owner->destination, state_id_of(state, port), slots,
+					fn, arg);
+	}
+	at = 0;
+	while ((service = map_next(&state->services, &at))) {
+		const struct service_plan *plan = service->next;
+
+		for (size_t i = 0; i < plan->n_ports; i++)
+			elements_of_port(&plan->ports[i], state_id_of(state, &plan->ports[i]), fn,
+					 arg);
+	}
+}
+
+static void use_chain(void *arg, const struct element *element)
+{
+	numbered_count(arg, element, true);
+}
+
+void state_write_chains(struct state *state, struct writer *writer)
+{
+	const struct layout_facts facts = facts_of(state);
+
+	layout_fixed_chains(writer);
+	for (enum chain_id id = 0; id < CHAIN_FIXED_COUNT; id++)
+		layout_rules(writer, &facts, id);
+	numbered_begin(&state->numbered);
+	each_element(state, false, use_chain, &state->numbered);
+	numbered_write(&state->numbered, writer, state->settings);
+	state->affinity_written = facts.affinity;
+}
+
+static void add_to(void *arg, const struct element *element)
+{
+	struct writer *writer = arg;
+
+	writer->ops->add(writer, element);
+}
+
+void state_write_elements(struct state *state, struct writer *writer)
+{
+	for (size_t i = 0; i < state->next_node_port_ips.n; i++)
+		add_to(writer, &state->next_node_port_ips.v[i]);
+	shared_each(&state->shared, add_to, writer);
+	each_element(state, true, add_to, writer);
+}
+
+/* -- any other sync */
+
+static void removal(void *arg, const struct element *element)
+{
+	struct state *state = arg;
+
+	element_list_add(&state->removals, element);
+}
+
+static void addition(void *arg, const struct element *element)
+{
+	struct state *state = arg;
+
+	element_list_add(&state->additions, element);
+}
+
+static void compare_spot(struct state *state, const struct spot *spot)
+{
+	cleanup_element_list struct element_list from = {0};
+	cleanup_element_list struct element_list to = {0};
+	const struct claim *owner = &spot->owner, *first = spot->first;
+	const struct port_plan *port;
+
+	if (owner->service) {
+		port = &owner->service->applied->ports[owner->port];
+		elements_of_destination(port, &owner->destination, state_id_of(state, port), true,
+					element_list_add, &from);
+	}
+	if (first) {
+		port = &first->service->next->ports[first->port];
+		elements_of_destination(port, &first->destination, state_id_of(state, port), true,
+					element_list_add, &to);
+	}
+	element_list_compare(&from, &to, removal, addition, state);
+}
+
+static void port_elements(struct state *state, const struct service_plan *plan,
+			  struct element_list *ret)
+{
+	for (size_t i = 0; plan && i < plan->n_ports; i++)
+		elements_of_port(&plan->ports[i], state_id_of(state, &plan->ports[i]),
+				 element_list_add, ret);
+	element_list_sort(ret);
+}
+
+static void compare_service(struct state *state, const struct served *service)
+{
+	cleanup_element_list struct element_list from = {0};
+	cleanup_element_list struct element_list to = {0};
+
+	port_elements(state, service->applied, &from);
+	port_elements(state, service->next, &to);
+	element_list_compare(&from, &to, removal, addition, state);
+}
+
+static void collect_delta(struct state *state)
+{
+	state->removals.n = state->additions.n = 0;
+	for (const struct spot *spot = state->claims.touched; spot; spot = spot->next_touched)
+		compare_spot(state, spot);
+	for (const struct served *service = state->dirty; service; service = service->next_dirty)
+		compare_service(state, service);
+	shared_compare(&state->shared, removal, addition, state);
+	element_list_compare(&state->node_port_ips, &state->next_node_port_ips, removal, addition,
+			     state);
+}
+
+/* The rules that lead to `remember` are there only while somebody has affinity. */
+static void write_remembering(struct state *state, struct writer *writer,
+			      void (*flush_chain)(struct writer *writer, struct chain chain))
+{
+	static const enum chain_id remembering[] = {CHAIN_FILTER_INPUT, CHAIN_FILTER_FORWARD,
+						    CHAIN_FILTER_OUTPUT};
+	const struct layout_facts facts = facts_of(state);
+
+	if (facts.affinity == state->affinity_written)
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(remembering); i++) {
+		flush_chain(writer, (struct chain){.id = remembering[i]});
+		layout_rules(writer, &facts, remembering[i]);
+	}
+	state->affinity_written = facts.affinity;
+}
+
+void state_write_delta(struct state *state, struct writer *writer,
+		       void (*flush_chain)(struct writer *writer, struct chain chain))
+{
+	collect_delta(state);
+	for (size_t i = 0; i < state->additions.n; i++)
+		numbered_count(&state->numbered, &state->additions.v[i], true);
+	for (size_t i = 0; i < state->removals.n; i++)
+		numbered_count(&state->numbered, &state->removals.v[i], false);
+	numbered_write(&state->numbered, writer, state->settings);
+	write_remembering(state, writer, flush_chain);
+	for (size_t i = 0; i < state->removals.n; i++)
+		writer->ops->remove(writer, &state->removals.v[i]);
+	for (size_t i = 0; i < state->additions.n; i++)
+		writer->ops->add(writer, &state->additions.v[i]);
+	element_list_done(&state->removals);
+	element_list_done(&state->additions);
+}
+
+bool state_has_chain(const struct state *state, const char *name)
+{
+	char own[CHAIN_NAME_MAX];
+
+	for (enum chain_id id = 0; id < CHAIN_FIXED_COUNT; id++) {
+		chain_name((struct chain){.id = id}, own);
+		if (streq(own, name))
+			return true;
+	}
+	return numbered_has(&state->numbered, name);
+}

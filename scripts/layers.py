@@ -17,7 +17,8 @@ MAY_USE = {
     'sources': {'base', 'model', 'sources'},
     'serving': {'base', 'model', 'serving'},
     'backends': {'base', 'model', 'plan', 'kernel', 'backends'},
-    'cli': {'base', 'model', 'kernel', 'plan', 'sources', 'serving', 'backends', 'cli'},
+    'chart': {'base', 'model', 'plan', 'backends', 'chart'},
+    'cli': {'base', 'model', 'kernel', 'plan', 'sources', 'serving', 'backends', 'chart', 'cli'},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 

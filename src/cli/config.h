@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "cli/problems.h"
 #include "model/node.h"
+#include "model/service.h"
 #include "plan/settings.h"
 
 struct kubeproxy_config;
@@ -44,6 +45,7 @@ struct config {
 	enum iptables_variant iptables_variant;
 	enum iptables_writer iptables_writer;
 	bool service_index;
+	enum terminate terminate; /* NONE or ENDPOINT_REMOVED */
 
 	bool node_ports_primary; /* --nodeport-addresses=primary */
 	struct prefix *node_port_cidrs;

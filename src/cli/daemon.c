@@ -190,6 +190,7 @@ static struct telemetry *make_telemetry(struct daemon *daemon)
 		.mode = config->effective->message->mode,
 		.gates = &gates,
 		.sync_period_ns = config->sync_period_ns,
+		.terminate = config->terminate,
 		.port_failed = on_port_failed,
 		.arg = daemon,
 	});

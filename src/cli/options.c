@@ -97,6 +97,15 @@ static void take_iptables(const struct options *options, struct config *config,
 				       "--iptables-variant=nft can be written so");
 }
 
+static void take_terminate(const struct options *options, struct config *config,
+			   struct problems *problems)
+{
+	if (!terminate_parse(options->terminate, &config->terminate))
+		problems_add(problems,
+			     "--terminate-connections: \"%s\" is not none or endpoint-removed",
+			     options->terminate);
+}
+
 /* From here on all values are known to be good. */
 
 static void take_server(const char *text, struct config_server *ret)
@@ -227,6 +236,7 @@ int options_config(const struct options *options, struct config *ret, struct pro
 	}
 	find_node_name(ret, problems);
 	take_iptables(options, ret, problems);
+	take_terminate(options, ret, problems);
 	kubeproxy_config_validate(ret->effective, &gates, problems);
 	if (!given(options->write_config_to))
 		take_mode(ret, problems);

@@ -28,6 +28,7 @@ struct options {
 	const char *iptables_variant;
 	const char *iptables_writer;
 	bool service_index;
+	const char *terminate;
 
 	/* what to do instead of running */
 	const char *write_config_to;

@@ -119,6 +119,9 @@ const struct flag options_flags[] = {
 	{.group = CONNTRACK, .name = "conntrack-udp-timeout-stream", FIELD(DURATION, "conntrack.udpStreamTimeout"), .commands = BOTH, .initial = "0s",
 	 .help = "How long an idle UDP conversation is remembered; 0: leave as it is."},
 
+	{.group = CONNTRACK, .name = "terminate-connections", STRING(terminate), .commands = BOTH, .initial = "none", .value = "none|endpoint-removed",
+	 .help = "endpoint-removed: forget TCP connections to an endpoint that is gone, so that clients connect again. A Service may say otherwise in its annotation portolan.io/terminate-connections."},
+
 	{.group = INSTEAD, .name = "cleanup", BOOL(cleanup), .commands = RUN,
 	 .help = "Remove all rules of a proxy and exit, as portolan cleanup does."},
 	{.group = INSTEAD, .name = "init-only", BOOL(init_only), .commands = RUN,

@@ -120,7 +120,7 @@ static void clean_flows(struct telemetry *telemetry, enum family family,
 	}
 	if (f->flows_failure && streq(f->flows_failure, err.text))
 		return;
-	log_error("Stale connections cannot be forgotten, some UDP traffic may be lost",
+	log_error("Stale connections cannot be forgotten, some traffic may be lost",
 		  KV("ipFamily", LOG_STR(label)), KV("err", LOG_STR(err.text)));
 	free(f->flows_failure);
 	f->flows_failure = xstrdup(err.text);
@@ -521,7 +521,7 @@ int telemetry_set_family(struct telemetry *telemetry, const struct settings *set
 	service_health_free(f->ports);
 	f->ports = service_health_new(telemetry->config.loop, &config);
 	if (!f->flows)
-		f->flows = stale_flows_new(settings->family, telemetry->config.cut_tcp);
+		f->flows = stale_flows_new(settings->family, telemetry->config.terminate);
 	f->on = f->all_doubtful = true;
 	telemetry->health.timeout_ns = HEALTH_PERIODS * settings->sync_period_ns;
 	return 0;

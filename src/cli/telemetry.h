@@ -24,7 +24,7 @@ struct telemetry_config {
 	const char *mode;          /* as --proxy-mode has it; borrowed */
 	const struct gates *gates;
 	int64_t sync_period_ns;
-	bool cut_tcp; /* see stale_flows.h */
+	enum terminate terminate; /* see stale_flows.h */
 	/* The health check port of a Service cannot be opened: somebody should be told. */
 	void (*port_failed)(void *arg, const char *ns, const char *name, const char *reason);
 	void *arg;

@@ -26,6 +26,23 @@ int protocol_parse(const char *name, enum protocol *ret)
 	return -EINVAL;
 }
 
+bool terminate_parse(const char *name, enum terminate *ret)
+{
+	static const char *const names[] = {
+		[TERMINATE_NONE] = "none",
+		[TERMINATE_ENDPOINT_REMOVED] = "endpoint-removed",
+	};
+
+	_Static_assert(ARRAY_SIZE(names) == TERMINATE_COUNT, "a name for each");
+	for (enum terminate i = TERMINATE_NONE; i < TERMINATE_COUNT; i++) {
+		if (!streq(name, names[i]))
+			continue;
+		*ret = i;
+		return true;
+	}
+	return false;
+}
+
 struct service *service_new(const char *ns, const char *name, size_t room)
 {
 	size_t names = 2 * strlen(ns) + strlen(name) + 3;
@@ -168,5 +185,6 @@ bool service_equal(const struct service *a, const struct service *b, enum family
 	       ranges_equal(a, b, family) && ports_equal(a, b) &&
 	       a->sticky_seconds == b->sticky_seconds &&
 	       a->health_check_node_port == b->health_check_node_port &&
-	       a->external_local == b->external_local && a->internal_local == b->internal_local;
+	       a->external_local == b->external_local && a->internal_local == b->internal_local &&
+	       a->terminate == b->terminate;
 }

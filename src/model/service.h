@@ -6,7 +6,7 @@
  *
  * Sources build it with service_new(), fill it from their input, and hand it to the model.
  * Everything derived from the object that does not depend on this node is derived then (policies,
- * ranges, ports), so that two services compare equal exactly when they ask for the same rules.
+ * ranges, ports), so that two services compare equal exactly when they ask for the same of a proxy.
  */
 
 #include "base/addr.h"
@@ -21,6 +21,17 @@ enum protocol {
 
 const char *protocol_name(enum protocol protocol);        /* "tcp" */
 int protocol_parse(const char *name, enum protocol *ret); /* "TCP"; -EINVAL for others */
+
+/* When established TCP connections are cut: see backends/flows/stale_flows.h. */
+enum terminate {
+	TERMINATE_UNSET = 0, /* of a Service: as --terminate-connections says */
+	TERMINATE_NONE,
+	TERMINATE_ENDPOINT_REMOVED,
+	TERMINATE_COUNT,
+};
+
+/* "none" or "endpoint-removed"; false for others. */
+bool terminate_parse(const char *name, enum terminate *ret);
 
 struct service_port {
 	const char *name; /* "" when the port has none */
@@ -54,6 +65,7 @@ struct service {
 	bool external_local;             /* externalTrafficPolicy Local, where it applies */
 	bool internal_local;             /* internalTrafficPolicy Local */
 	uint32_t created_s; /* since the epoch; 0: not known. Not a part of what is compared */
+	uint8_t terminate;  /* enum terminate: what the annotation asks for */
 };
 
 /*

@@ -41,6 +41,14 @@ const char *convert_label(const K8s__ObjectMeta *metadata, const char *key)
 	return NULL;
 }
 
+const char *convert_annotation(const K8s__ObjectMeta *metadata, const char *key)
+{
+	for (size_t i = 0; metadata && i < metadata->n_annotations; i++)
+		if (streq(convert_text(metadata->annotations[i]->key), key))
+			return convert_text(metadata->annotations[i]->value);
+	return NULL;
+}
+
 void convert_note(const struct convert_notes *notes, const char *fmt, ...)
 {
 	char text[512];

@@ -23,6 +23,8 @@
 #define LABEL_SKIP_MIRROR  "endpointslice.kubernetes.io/skip-mirror"
 #define LABEL_ZONE         "topology.kubernetes.io/zone"
 
+#define ANNOTATION_TERMINATE "portolan.io/terminate-connections"
+
 enum convert_skip {
 	CONVERT_SKIP_NONE = 0,
 	CONVERT_SKIP_OTHER_PROXY,   /* the label names another proxy */
@@ -61,6 +63,7 @@ int convert_node(const K8s__Node *message, const struct convert_notes *notes, st
 /* For the converters. */
 const char *convert_text(const char *field);                                 /* "" for NULL */
 const char *convert_label(const K8s__ObjectMeta *metadata, const char *key); /* NULL: none */
+const char *convert_annotation(const K8s__ObjectMeta *metadata, const char *key);
 void convert_note(const struct convert_notes *notes, const char *fmt, ...) attr_printf(2, 3);
 /* Names and namespace of an object; the kind of names is the same for all but Services. */
 int convert_check_names(const K8s__ObjectMeta *metadata, bool name_is_label, struct err *err);

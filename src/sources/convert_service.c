@@ -295,6 +295,21 @@ static int read_policies(const K8s__ServiceSpec *spec, const struct convert_note
 				   &service->health_check_node_port, err);
 }
 
+static void read_terminate(const K8s__ObjectMeta *metadata, const struct convert_notes *notes,
+			   struct service *service)
+{
+	const char *text = convert_annotation(metadata, ANNOTATION_TERMINATE);
+	enum terminate terminate = TERMINATE_UNSET;
+	char clean[64];
+
+	if (text && !terminate_parse(text, &terminate))
+		convert_note(notes,
+			     "annotation " ANNOTATION_TERMINATE
+			     ": \"%s\" is not none or endpoint-removed",
+			     printable(text, clean, sizeof(clean)));
+	service->terminate = (uint8_t)terminate;
+}
+
 static int fill(const K8s__Service *message, const struct convert_notes *notes,
 		struct service *service, struct err *err)
 {
@@ -312,6 +327,7 @@ static int fill(const K8s__Service *message, const struct convert_notes *notes,
 	read_external_ips(spec, notes, service);
 	read_source_ranges(spec, notes, service);
 	read_vips(message->status, notes, service);
+	read_terminate(message->metadata, notes, service);
 	return 0;
 }
 

@@ -112,19 +112,14 @@ static int read_endpoints(const K8s__EndpointSlice *message, struct slice *slice
 
 static int64_t trigger_time(const K8s__ObjectMeta *metadata)
 {
-	for (size_t i = 0; i < metadata->n_annotations; i++) {
-		const K8s__MapEntry *entry = metadata->annotations[i];
-		int64_t seconds;
-		int32_t nanos;
+	const char *text = convert_annotation(metadata, ANNOTATION_TRIGGER_TIME);
+	int64_t seconds;
+	int32_t nanos;
 
-		if (!streq(convert_text(entry->key), ANNOTATION_TRIGGER_TIME))
-			continue;
-		if (rfc3339_parse(convert_text(entry->value), &seconds, &nanos) < 0 ||
-		    seconds < 0 || seconds > SECONDS_MAX)
-			return 0;
-		return seconds * 1000000000 + nanos;
-	}
-	return 0;
+	if (!text || rfc3339_parse(text, &seconds, &nanos) < 0 || seconds < 0 ||
+	    seconds > SECONDS_MAX)
+		return 0;
+	return seconds * 1000000000 + nanos;
 }
 
 static int read_family(const char *type, enum family *ret, struct err *err)

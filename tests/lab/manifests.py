@@ -19,8 +19,10 @@ def external_ip(family, number):
     return f"198.18.0.{number}" if family == 4 else f"2001:db8:18::{number:x}"
 
 
-def object_of(kind, api_version, name, namespace="default", labels=None, **rest):
+def object_of(kind, api_version, name, namespace="default", labels=None, annotations=None, **rest):
     metadata = {"name": name, "namespace": namespace}
+    if annotations:
+        metadata["annotations"] = annotations
     if labels:
         metadata["labels"] = labels
     return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **rest}
@@ -76,8 +78,9 @@ class Service:
     """
 
     def __init__(self, name, number, pods=(), families=FAMILIES, proto="TCP", port=80, target=8080, kind="ClusterIP",
-                 external=False, affinity=0, **spec):
+                 external=False, affinity=0, annotations=None, **spec):
         self.name = name
+        self.annotations = annotations
         self.families = tuple(families)
         self.proto = proto
         self.port = port
@@ -113,7 +116,7 @@ class Service:
         status = {}
         if self.kind == "LoadBalancer":
             status = {"loadBalancer": {"ingress": [{"ip": ip} for ip in self.load_balancer_ip.values()]}}
-        return object_of("Service", "v1", self.name, spec=spec, status=status)
+        return object_of("Service", "v1", self.name, annotations=self.annotations, spec=spec, status=status)
 
     def slice(self, family):
         endpoints = [pod if isinstance(pod, Endpoint) else Endpoint(pod) for pod in self.pods]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""UDP clients that keep their socket. Connection tracking would go on sending their packets where the first one went: into the
+"""Clients that keep their socket. UDP: connection tracking would go on sending their packets where the first one went: into the
 void. Without a clean-up after syncs none of these flows would ever reach another pod: each packet keeps the flow alive. The
 clean-up follows a sync, and rules are seen in force a little earlier, so a flow may be answered as before for a moment.
 """
@@ -122,3 +122,54 @@ def test_flows_that_are_well_are_left_alone(cluster, talk, family):
     after, after_tcp = one.ask(), tcp.ask()
     assert (after.pod, after.port) == (before.pod, before.port)
     assert (after_tcp.pod, after_tcp.port) == (before_tcp.pod, before_tcp.port)
+
+
+# -- TCP, on request
+
+CUT = {"portolan.io/terminate-connections": "endpoint-removed"}
+
+
+def notice(talks):
+    """A client learns with its next packet that its connection is gone."""
+    for one in talks:
+        wait_for(lambda one=one: one.ask().error == "reset", what="the client is told to connect again")
+
+
+def test_tcp_to_an_endpoint_that_is_gone_is_reset_when_the_service_asks_for_it(cluster, talk, family):
+    service = cluster.serve(Service("web", 129, cluster.pods[1:2], kind="LoadBalancer", external=True, annotations=CUT))
+    talks = [talk(*way, "TCP") for way in ways(cluster, service, family)]
+    reach(talks, cluster.pods[1])
+    service.pods = [Endpoint(cluster.pods[1], "gone"), cluster.pods[2]]
+    cluster.serve(service)
+    reach(talks, cluster.pods[1])  # it has not left, and may finish what it does
+    service.pods = cluster.pods[2:3]
+    cluster.serve(service)
+    notice(talks)
+    for place, address, port in ways(cluster, service, family):
+        assert place.ask(address, port).pod == cluster.pods[2].name
+
+
+def test_the_annotation_may_come_later(cluster, talk, family):
+    """Connections to an endpoint that had left before are found, too."""
+    service = cluster.serve(Service("web", 131, cluster.pods[1:2]))
+    one = talk(cluster.pods[0], service.cluster_ip[family], service.port, "TCP")
+    reach([one], cluster.pods[1])
+    service.pods = cluster.pods[2:3]
+    cluster.serve(service)
+    reach([one], cluster.pods[1])
+    service.annotations = CUT
+    cluster.serve(service)
+    notice([one])
+
+
+def test_tcp_is_cut_for_all_services_with_the_flag_but_for_those_that_refuse(clusters, talk, family):
+    cluster = clusters("--terminate-connections=endpoint-removed", pods=3, remote_pods=0)
+    web = Service("web", 132, cluster.pods[1:2])
+    other = Service("other", 133, cluster.pods[1:2], annotations={"portolan.io/terminate-connections": "none"})
+    cluster.serve(web, other)
+    cut, kept = [talk(cluster.pods[0], service.cluster_ip[family], service.port, "TCP") for service in (web, other)]
+    reach([cut, kept], cluster.pods[1])
+    web.pods = other.pods = cluster.pods[2:3]
+    cluster.serve(web, other)
+    notice([cut])
+    reach([kept], cluster.pods[1])

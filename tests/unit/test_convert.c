@@ -334,6 +334,39 @@ static void affinity_has_its_time(void **state attr_unused)
 		"sessionAffinityConfig.clientIP.timeoutSeconds 86401 is not between 1 and 86400");
 }
 
+static void the_annotation_about_connections_is_read(void **state)
+{
+	static const struct {
+		const char *text;
+		enum terminate expected;
+		const char *note;
+	} rows[] = {
+		{"endpoint-removed", TERMINATE_ENDPOINT_REMOVED, ""},
+		{"none", TERMINATE_NONE, ""},
+		{"always", TERMINATE_UNSET,
+		 "annotation portolan.io/terminate-connections: \"always\" is not none or "
+		 "endpoint-removed\n"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		char *text cleanup_free =
+			xasprintf("{metadata: {name: web, annotations: {other: none, "
+				  "portolan.io/terminate-connections: %s}}, "
+				  "spec: {clusterIP: 10.0.0.1, ports: [{port: 80}]}}",
+				  rows[i].text);
+		struct service *service = NULL;
+		enum convert_skip skip;
+		struct err err;
+
+		notes[0] = '\0';
+		assert_int_equal(try_service(text, &service, &skip, &err), 1);
+		assert_int_equal(service->terminate, rows[i].expected);
+		assert_string_equal(notes, rows[i].note);
+		service_unref(service);
+	}
+}
+
 #define SPEC(s) "{metadata: {name: web}, spec: {clusterIP: 10.0.0.1, " s "}}"
 
 static void bad_ports_are_refused(void **state attr_unused)
@@ -699,6 +732,7 @@ int main(void)
 		T(a_range_of_everyone_empties_its_family),
 		T(bad_ips_zero_padded_addresses_are_canonical),
 		T(affinity_has_its_time),
+		T(the_annotation_about_connections_is_read),
 		T(bad_ports_are_refused),
 		T(ports_that_collide_are_refused),
 		T(bad_addresses_and_words_are_refused),

@@ -342,6 +342,7 @@ static void iptables_choices_are_read_and_refused(void **state)
 
 	assert_refused(f, "--iptables-variant=NFT", "\"NFT\" is not auto, nft or legacy");
 	assert_refused(f, "--iptables-writer=", "\"\" is not auto, netlink or restore");
+	assert_refused(f, "--terminate-connections=all", "\"all\" is not none or endpoint-removed");
 	assert_int_equal(
 		configure(f, "--iptables-variant=legacy", "--iptables-writer=netlink", NULL),
 		-EINVAL);

@@ -156,6 +156,11 @@ static void change_internal_policy(struct service *service)
 	service->internal_local = true;
 }
 
+static void change_terminate(struct service *service)
+{
+	service->terminate = TERMINATE_ENDPOINT_REMOVED;
+}
+
 static void every_common_field_counts_in_both_families(void **state attr_unused)
 {
 	static void (*const changes[])(struct service *) = {
@@ -168,6 +173,7 @@ static void every_common_field_counts_in_both_families(void **state attr_unused)
 		change_health_port,
 		change_external_policy,
 		change_internal_policy,
+		change_terminate,
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(changes); i++) {

@@ -23,9 +23,9 @@ struct lab {
 	struct stale_flows *flows;
 };
 
-static struct lab lab_new(bool cut_tcp)
+static struct lab lab_new(enum terminate terminate)
 {
-	return (struct lab){model_new("node-a", 0), stale_flows_new(FAMILY_IPV4, cut_tcp)};
+	return (struct lab){model_new("node-a", 0), stale_flows_new(FAMILY_IPV4, terminate)};
 }
 
 static void lab_done(struct lab *lab)
@@ -34,14 +34,20 @@ static void lab_done(struct lab *lab)
 	model_free(lab->model);
 }
 
-static void set_service(struct lab *lab, enum protocol protocol)
+static void set_asking_service(struct lab *lab, enum protocol protocol, enum terminate terminate)
 {
 	struct service *service = build_service(KEY, CLUSTER);
 
 	build_port(service, "dns", protocol, 53, NODE_PORT);
 	build_vip(service, VIP);
 	build_external_ip(service, EXTERNAL);
+	service->terminate = (uint8_t)terminate;
 	model_set_service(lab->model, service);
+}
+
+static void set_service(struct lab *lab, enum protocol protocol)
+{
+	set_asking_service(lab, protocol, TERMINATE_UNSET);
 }
 
 /* One endpoint, or with addr NULL none. */
@@ -85,7 +91,7 @@ static bool is_stale(const struct lab *lab, uint8_t protocol, const char *dst, u
 
 static void udp_to_an_endpoint_that_is_gone_is_stale(void **state attr_unused)
 {
-	struct lab lab = lab_new(false);
+	struct lab lab = lab_new(TERMINATE_NONE);
 
 	set_service(&lab, PROTOCOL_UDP);
 	set_endpoint(&lab, PROTOCOL_UDP, POD, BUILD_READY);
@@ -107,7 +113,7 @@ static void udp_to_an_endpoint_that_is_gone_is_stale(void **state attr_unused)
 
 static void udp_that_came_before_any_endpoint_is_stale(void **state attr_unused)
 {
-	struct lab lab = lab_new(false);
+	struct lab lab = lab_new(TERMINATE_NONE);
 
 	set_service(&lab, PROTOCOL_UDP);
 	set_endpoint(&lab, PROTOCOL_UDP, POD, BUILD_READY);
@@ -119,7 +125,7 @@ static void udp_that_came_before_any_endpoint_is_stale(void **state attr_unused)
 
 static void endpoints_that_serve_keep_their_flows(void **state attr_unused)
 {
-	struct lab lab = lab_new(false);
+	struct lab lab = lab_new(TERMINATE_NONE);
 
 	set_service(&lab, PROTOCOL_UDP);
 	set_endpoint(&lab, PROTOCOL_UDP, POD, BUILD_SERVING_TERMINATING);
@@ -130,7 +136,7 @@ static void endpoints_that_serve_keep_their_flows(void **state attr_unused)
 
 static void udp_without_any_endpoint_left_is_stale(void **state attr_unused)
 {
-	struct lab lab = lab_new(false);
+	struct lab lab = lab_new(TERMINATE_NONE);
 
 	set_service(&lab, PROTOCOL_UDP);
 	set_endpoint(&lab, PROTOCOL_UDP, POD, BUILD_READY);
@@ -145,7 +151,7 @@ static void udp_without_any_endpoint_left_is_stale(void **state attr_unused)
 
 static void udp_to_a_service_that_went_away_is_stale(void **state attr_unused)
 {
-	struct lab lab = lab_new(false);
+	struct lab lab = lab_new(TERMINATE_NONE);
 
 	set_service(&lab, PROTOCOL_UDP);
 	set_endpoint(&lab, PROTOCOL_UDP, POD, BUILD_READY);
@@ -165,7 +171,7 @@ static void udp_to_an_address_that_moved_is_judged_by_the_new_owner(void **state
 	static const char *const keys[] = {KEY, "kube-system/new"};
 	struct service *service = build_service(keys[1], CLUSTER);
 	struct slice *slice = build_slice("kube-system/new-1", "new", FAMILY_IPV4);
-	struct lab lab = lab_new(false);
+	struct lab lab = lab_new(TERMINATE_NONE);
 	struct model_changes changes;
 
 	set_service(&lab, PROTOCOL_UDP);
@@ -191,7 +197,7 @@ static void tcp_and_sctp_are_left_alone(void **state attr_unused)
 	static const enum protocol protocols[] = {PROTOCOL_TCP, PROTOCOL_SCTP};
 
 	for (size_t i = 0; i < ARRAY_SIZE(protocols); i++) {
-		struct lab lab = lab_new(false);
+		struct lab lab = lab_new(TERMINATE_NONE);
 
 		set_service(&lab, protocols[i]);
 		set_endpoint(&lab, protocols[i], POD, BUILD_READY);
@@ -205,11 +211,11 @@ static void tcp_and_sctp_are_left_alone(void **state attr_unused)
 
 static void tcp_to_an_endpoint_that_left_is_cut_when_asked_for(void **state attr_unused)
 {
-	struct lab lab = lab_new(true);
+	struct lab lab = lab_new(TERMINATE_ENDPOINT_REMOVED);
 
 	set_service(&lab, PROTOCOL_TCP);
 	set_endpoint(&lab, PROTOCOL_TCP, POD, BUILD_READY);
-	assert_false(sync(&lab));
+	sync(&lab);
 	set_endpoint(&lab, PROTOCOL_TCP, POD, BUILD_TERMINATING);
 	assert_false(sync(&lab)); /* it may still finish */
 	set_endpoint(&lab, PROTOCOL_TCP, OTHER_POD, BUILD_READY);
@@ -223,6 +229,43 @@ static void tcp_to_an_endpoint_that_left_is_cut_when_asked_for(void **state attr
 	lab_done(&lab);
 }
 
+static void tcp_of_a_service_seen_for_the_first_time_is_cut_where_its_rules_lead_elsewhere(
+	void **state attr_unused)
+{
+	struct lab lab = lab_new(TERMINATE_ENDPOINT_REMOVED);
+
+	set_service(&lab, PROTOCOL_TCP);
+	set_endpoint(&lab, PROTOCOL_TCP, POD, BUILD_TERMINATING);
+	assert_true(sync(&lab));
+	assert_true(is_stale(&lab, IPPROTO_TCP, CLUSTER, 53, OTHER_POD));
+	assert_true(is_stale(&lab, IPPROTO_TCP, VIP, 53, OTHER_POD));
+	assert_false(is_stale(&lab, IPPROTO_TCP, CLUSTER, 53, POD));
+	assert_false(is_stale(&lab, IPPROTO_TCP, CLUSTER, 53, ""));
+	assert_false(is_stale(&lab, IPPROTO_TCP, NODE, NODE_PORT, OTHER_POD)); /* whose? */
+	assert_false(is_stale(&lab, IPPROTO_TCP, NODE, 53, OTHER_POD));
+	lab_done(&lab);
+}
+
+static void a_service_says_itself_whether_tcp_is_cut(void **state attr_unused)
+{
+	struct lab lab = lab_new(TERMINATE_NONE);
+	struct lab other = lab_new(TERMINATE_ENDPOINT_REMOVED);
+
+	set_asking_service(&lab, PROTOCOL_TCP, TERMINATE_ENDPOINT_REMOVED);
+	set_endpoint(&lab, PROTOCOL_TCP, POD, BUILD_READY);
+	sync(&lab);
+	set_endpoint(&lab, PROTOCOL_TCP, NULL, 0);
+	assert_true(sync(&lab));
+	assert_true(is_stale(&lab, IPPROTO_TCP, CLUSTER, 53, POD));
+	set_asking_service(&other, PROTOCOL_TCP, TERMINATE_NONE);
+	set_endpoint(&other, PROTOCOL_TCP, POD, BUILD_READY);
+	assert_false(sync(&other));
+	set_endpoint(&other, PROTOCOL_TCP, NULL, 0);
+	assert_false(sync(&other));
+	lab_done(&lab);
+	lab_done(&other);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -234,6 +277,9 @@ int main(void)
 		cmocka_unit_test(udp_to_an_address_that_moved_is_judged_by_the_new_owner),
 		cmocka_unit_test(tcp_and_sctp_are_left_alone),
 		cmocka_unit_test(tcp_to_an_endpoint_that_left_is_cut_when_asked_for),
+		cmocka_unit_test(
+			tcp_of_a_service_seen_for_the_first_time_is_cut_where_its_rules_lead_elsewhere),
+		cmocka_unit_test(a_service_says_itself_whether_tcp_is_cut),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -50,6 +50,7 @@ enum judgement_kind {
 	JUDGE_NOT_IN = 0, /* stale unless they go to one of the targets */
 	JUDGE_TRANSLATED, /* stale if they go anywhere */
 	JUDGE_IN,         /* stale if they go to one of the targets */
+	JUDGE_ELSEWHERE,  /* stale if they go anywhere but to one of the targets */
 	JUDGE_KIND_COUNT,
 };
 
@@ -61,7 +62,7 @@ struct judgement {
 
 struct stale_flows {
 	enum family family;
-	bool cut_tcp;
+	enum terminate terminate;     /* where a Service says nothing */
 	struct map services;          /* known_service by key */
 	struct judgement *judgements; /* sorted by front */
 	size_t n_judgements, judgements_capacity;
@@ -139,11 +140,16 @@ static struct known_service *known_service_free(struct known_service *service)
 	return NULL;
 }
 
-static uint8_t watched_protocol(const struct stale_flows *flows, enum protocol protocol)
+/* 0: no flow of this port is ever stale. */
+static uint8_t watched_protocol(const struct stale_flows *flows, const struct service *service,
+				enum protocol protocol)
 {
+	enum terminate terminate = service->terminate ? service->terminate : flows->terminate;
+
 	if (protocol == PROTOCOL_UDP)
 		return IPPROTO_UDP;
-	return protocol == PROTOCOL_TCP && flows->cut_tcp ? IPPROTO_TCP : 0;
+	return protocol == PROTOCOL_TCP && terminate == TERMINATE_ENDPOINT_REMOVED ? IPPROTO_TCP
+										   : 0;
 }
 
 static void add_front(struct known_port *known, const struct addr *addr, uint16_t port)
@@ -204,7 +210,7 @@ static struct known_service *read_service(const struct stale_flows *flows,
 	known->ports = xcalloc(service->n_ports, sizeof(*known->ports));
 	for (size_t i = 0; i < service->n_ports; i++) {
 		const struct service_port *port = &service->ports[i];
-		uint8_t protocol = watched_protocol(flows, port->protocol);
+		uint8_t protocol = watched_protocol(flows, service, port->protocol);
 		const struct endpoints *endpoints;
 		struct known_port *to;
 
@@ -263,23 +269,45 @@ static const struct judgement *find_judgement(const struct stale_flows *flows,
 		       compare_judgements);
 }
 
+static void judge_udp_port(struct stale_flows *flows, const struct known_port *port)
+{
+	for (size_t i = 0; i < port->n_fronts; i++)
+		add_judgement(flows, &port->fronts[i],
+			      port->serving.n > 0 ? JUDGE_NOT_IN : JUDGE_TRANSLATED,
+			      &port->serving);
+}
+
+/*
+ * A port that was not watched before: nobody knows who has left it, but whatever goes elsewhere from an
+ * address of the Service was sent there by its rules. Of a port of all addresses that cannot be said:
+ * other programs translate, too.
+ */
+static void judge_new_tcp_port(struct stale_flows *flows, const struct known_port *port)
+{
+	for (size_t i = 0; i < port->n_fronts; i++)
+		if (!port->fronts[i].any_addr)
+			add_judgement(flows, &port->fronts[i], JUDGE_ELSEWHERE, &port->all);
+}
+
+static void judge_tcp_port(struct stale_flows *flows, const struct known_port *port,
+			   const struct known_port *before)
+{
+	struct targets left = without(&before->all, &port->all);
+
+	for (size_t i = 0; i < port->n_fronts && left.n > 0; i++)
+		add_judgement(flows, &port->fronts[i], JUDGE_IN, &left);
+	free(left.v);
+}
+
 static void judge_present_port(struct stale_flows *flows, const struct known_port *port,
 			       const struct known_port *before)
 {
-	static const struct targets none = {0};
-	struct targets left = {0};
-
-	if (port->protocol == IPPROTO_TCP)
-		left = without(before ? &before->all : &none, &port->all);
-	for (size_t i = 0; i < port->n_fronts; i++) {
-		if (port->protocol == IPPROTO_UDP)
-			add_judgement(flows, &port->fronts[i],
-				      port->serving.n > 0 ? JUDGE_NOT_IN : JUDGE_TRANSLATED,
-				      &port->serving);
-		else if (left.n > 0)
-			add_judgement(flows, &port->fronts[i], JUDGE_IN, &left);
-	}
-	free(left.v);
+	if (port->protocol == IPPROTO_UDP)
+		judge_udp_port(flows, port);
+	else if (before)
+		judge_tcp_port(flows, port, before);
+	else
+		judge_new_tcp_port(flows, port);
 }
 
 static bool has_front(const struct known_service *service, const struct front *front)
@@ -364,6 +392,8 @@ static bool judged_stale(const struct judgement *judgement, const struct conntra
 		return translated;
 	case JUDGE_IN:
 		return translated && has_target(&judgement->targets, &target);
+	case JUDGE_ELSEWHERE:
+		return translated && !has_target(&judgement->targets, &target);
 	case JUDGE_KIND_COUNT:
 		break;
 	}
@@ -478,12 +508,12 @@ const char *stale_flows_next(const struct stale_flows *flows, size_t *at)
 
 /* -- begin and end */
 
-struct stale_flows *stale_flows_new(enum family family, bool cut_tcp)
+struct stale_flows *stale_flows_new(enum family family, enum terminate terminate)
 {
 	struct stale_flows *flows = xcalloc(1, sizeof(*flows));
 
 	flows->family = family;
-	flows->cut_tcp = cut_tcp;
+	flows->terminate = terminate;
 	return flows;
 }
 

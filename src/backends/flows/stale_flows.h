@@ -14,7 +14,13 @@
  *     stale too: the first packet came before there were endpoints.
  *   - UDP to a service without any endpoint that serves, or to an address and port that no service
  *     has any more: stale if it was translated. kube-proxy leaves these.
- *   - TCP, only if asked for: to an endpoint that has left the service altogether.
+ *   - TCP, only if asked for (--terminate-connections, or the Service's annotation): to an endpoint
+ *     that has left the service altogether. One that terminates keeps its connections to the end.
+ *
+ * A client of TCP whose flow is gone learns of it with its next packet: connection tracking takes that
+ * for a new flow in the middle (sysctl nf_conntrack_tcp_loose, which is on), the rules send it to
+ * another endpoint, which knows nothing of it and answers with a reset. Where no endpoint is left it is
+ * refused with an ICMP error, which an established connection outlives until it gives up sending.
  *
  * Only services with such ports are remembered, and only their addresses and endpoints.
  */
@@ -25,7 +31,8 @@
 struct conntrack_flow;
 struct stale_flows;
 
-struct stale_flows *stale_flows_new(enum family family, bool cut_tcp);
+/* terminate: for Services that do not say it themselves. */
+struct stale_flows *stale_flows_new(enum family family, enum terminate terminate);
 struct stale_flows *stale_flows_free(struct stale_flows *flows); /* accepts NULL, returns NULL */
 
 /* Keys of the services that are remembered; as map_next_key(). */

@@ -52,6 +52,11 @@ struct backend_events {
 	void *arg;
 	/* What somebody else had changed is right again, without a sync. NULL: nobody asks. */
 	void (*repaired)(void *arg);
+	/*
+	 * The answer to check(): 1, the rules that all hangs on are there; 0, err says what is wrong, and
+	 * that is being repaired; negative: it could not be found out.
+	 */
+	void (*checked)(void *arg, int r, const struct err *err);
 	/* A Service waits for what another one owns; told once, and again after it had it. */
 	void (*conflict)(void *arg, const struct backend_conflict *conflict);
 };
@@ -84,6 +89,13 @@ struct backend_ops {
 	 * False: it cannot do that; a full sync has the same effect.
 	 */
 	bool (*audit)(struct backend *backend);
+
+	/*
+	 * Looks whether the rules are there, at a cost that is bounded: not at all of them, but at those
+	 * that lead to the others, and at what is known to be damaged. Ends with events->checked (perhaps
+	 * before this returns), or not at all while another look is under way.
+	 */
+	void (*check)(struct backend *backend);
 
 	/* Removes everything that a proxy of this kind left in the family, nothing else. */
 	int (*cleanup)(enum family family, enum iptables_variant variant, struct err *err);

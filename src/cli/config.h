@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "cli/problems.h"
+#include "cli/readiness.h"
 #include "model/node.h"
 #include "model/service.h"
 #include "plan/settings.h"
@@ -46,6 +47,9 @@ struct config {
 	enum iptables_writer iptables_writer;
 	bool service_index;
 	enum terminate terminate; /* NONE or ENDPOINT_REMOVED */
+	enum readiness_probe probe;
+	const char *probe_target; /* borrowed from the options */
+	int64_t probe_interval_ns;
 
 	bool node_ports_primary; /* --nodeport-addresses=primary */
 	struct prefix *node_port_cidrs;

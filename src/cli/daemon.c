@@ -177,6 +177,13 @@ static void start_servers(struct daemon *daemon)
 	daemon->servers = servers_new(&config, daemon->config);
 }
 
+static void check_rules(void *arg)
+{
+	const struct daemon *daemon = arg;
+
+	proxying_check(daemon->proxying);
+}
+
 static struct telemetry *make_telemetry(struct daemon *daemon)
 {
 	cleanup_problems struct problems ignored = {0};
@@ -191,6 +198,10 @@ static struct telemetry *make_telemetry(struct daemon *daemon)
 		.gates = &gates,
 		.sync_period_ns = config->sync_period_ns,
 		.terminate = config->terminate,
+		.probe = config->probe,
+		.probe_target = config->probe_target,
+		.probe_interval_ns = config->probe_interval_ns,
+		.check_rules = check_rules,
 		.port_failed = on_port_failed,
 		.arg = daemon,
 	});

@@ -13,6 +13,8 @@
 #include "cli/kubeproxy_config.h"
 #include "cli/kubeproxy_fields.h"
 
+#define PROBE_INTERVAL_MIN_NS (100 * INT64_C(1000000))
+
 int options_parse(enum command_id command, int argc, char **argv, struct options *ret,
 		  struct err *err)
 {
@@ -104,6 +106,23 @@ static void take_terminate(const struct options *options, struct config *config,
 		problems_add(problems,
 			     "--terminate-connections: \"%s\" is not none or endpoint-removed",
 			     options->terminate);
+}
+
+static void take_probe(const struct options *options, struct config *config,
+		       struct problems *problems)
+{
+	if (!readiness_probe_parse(options->probe, &config->probe))
+		problems_add(problems, "--healthz-probe: \"%s\" is not off, rules or connect",
+			     options->probe);
+	if (!readiness_target_is_good(options->probe_target))
+		problems_add(problems,
+			     "--healthz-probe-target: \"%s\" is not namespace/name or "
+			     "namespace/name:port",
+			     options->probe_target);
+	if (options->probe_interval < PROBE_INTERVAL_MIN_NS)
+		problems_add(problems, "--healthz-probe-interval: must be at least 100ms");
+	config->probe_target = options->probe_target;
+	config->probe_interval_ns = options->probe_interval;
 }
 
 /* From here on all values are known to be good. */
@@ -237,6 +256,7 @@ int options_config(const struct options *options, struct config *ret, struct pro
 	find_node_name(ret, problems);
 	take_iptables(options, ret, problems);
 	take_terminate(options, ret, problems);
+	take_probe(options, ret, problems);
 	kubeproxy_config_validate(ret->effective, &gates, problems);
 	if (!given(options->write_config_to))
 		take_mode(ret, problems);

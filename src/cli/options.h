@@ -29,6 +29,9 @@ struct options {
 	const char *iptables_writer;
 	bool service_index;
 	const char *terminate;
+	const char *probe;
+	const char *probe_target;
+	int64_t probe_interval;
 
 	/* what to do instead of running */
 	const char *write_config_to;

@@ -8,6 +8,7 @@
 #define BOOL(member)   .kind = FLAG_BOOL, .offset = AT(bool, member)
 #define INT(member)    .kind = FLAG_INT, .offset = AT(int32_t, member)
 #define STRING(member) .kind = FLAG_STRING, .offset = AT(const char *, member)
+#define PERIOD(member) .kind = FLAG_DURATION, .offset = AT(int64_t, member)
 #define WORD(member)   .kind = FLAG_WORD, .offset = AT(const char *, member)
 /* A field of the configuration, by its path. */
 #define FIELD(k, p) .kind = FLAG_##k, .offset = AT(struct flag_settings, fields), .path = (p)
@@ -91,6 +92,12 @@ const struct flag options_flags[] = {
 
 	{.group = SERVERS, .name = "healthz-bind-address", FIELD(ADDRESS, "healthzBindAddress"), .commands = BOTH, .initial = "0.0.0.0:10256", .value = "ip[:port]",
 	 .help = "Where the health of the proxy is told."},
+	{.group = SERVERS, .name = "healthz-probe", STRING(probe), .commands = BOTH, .initial = "off", .value = "off|rules|connect",
+	 .help = "What /healthz needs beyond kube-proxy's: rules, that the rules which lead to all others are in the kernel; connect, that a connection through a cluster IP comes about, too."},
+	{.group = SERVERS, .name = "healthz-probe-target", STRING(probe_target), .commands = BOTH, .initial = "default/kubernetes", .value = "namespace/name[:port]",
+	 .help = "The Service to connect to."},
+	{.group = SERVERS, .name = "healthz-probe-interval", PERIOD(probe_interval), .commands = BOTH, .initial = "10s",
+	 .help = "How often that is looked at."},
 	{.group = SERVERS, .name = "healthz-port", INT(healthz_port), .commands = BOTH, .initial = "10256", .value = "port",
 	 .help = "Deprecated: the port when --healthz-bind-address has none; 0: no such server."},
 	{.group = SERVERS, .name = "metrics-bind-address", FIELD(ADDRESS, "metricsBindAddress"), .commands = BOTH, .initial = "127.0.0.1:10249", .value = "ip[:port]",

@@ -185,6 +185,15 @@ static void on_repaired(void *arg)
 		proxier->observer->repaired(proxier->observer->arg, proxier->settings->family);
 }
 
+static void on_checked(void *arg, int r, const struct err *err)
+{
+	const struct proxier *proxier = arg;
+
+	if (proxier->observer)
+		proxier->observer->checked(proxier->observer->arg, proxier->settings->family, r,
+					   err);
+}
+
 static void on_conflict(void *arg, const struct backend_conflict *conflict)
 {
 	const struct proxier *proxier = arg;
@@ -213,6 +222,7 @@ int proxier_new(struct event_base *loop, const struct backend_ops *ops,
 		.events = {.synced = on_synced,
 			   .flushed = on_flushed,
 			   .repaired = on_repaired,
+			   .checked = on_checked,
 			   .conflict = on_conflict,
 			   .arg = proxier},
 		.timer = evtimer_new(loop, on_timer, proxier),
@@ -280,4 +290,16 @@ void proxier_audit(struct proxier *proxier)
 {
 	if (!proxier->good_once || !proxier->ops->audit(proxier->backend))
 		proxier_request_full(proxier);
+}
+
+void proxier_check(struct proxier *proxier)
+{
+	struct err err;
+
+	if (proxier->good_once) {
+		proxier->ops->check(proxier->backend);
+		return;
+	}
+	err_set(&err, -EINPROGRESS, "no sync has succeeded yet");
+	on_checked(proxier, 0, &err);
 }

@@ -27,6 +27,8 @@ struct proxier_observer {
 	void (*synced)(void *arg, enum family family, const struct backend_result *result);
 	void (*flushed)(void *arg, enum family family);  /* by somebody else; a repair follows */
 	void (*repaired)(void *arg, enum family family); /* foreign damage, without a sync */
+	/* the answer to proxier_check(), as backend_events.checked() */
+	void (*checked)(void *arg, enum family family, int r, const struct err *err);
 	void *arg;
 };
 
@@ -56,6 +58,9 @@ void proxier_request(struct proxier *proxier);
 void proxier_request_full(struct proxier *proxier);
 /* Somebody wants to know whether all rules are right: repairs and logs; a full sync at the least. */
 void proxier_audit(struct proxier *proxier);
+
+/* Are the rules there? The observer is told, now or soon. */
+void proxier_check(struct proxier *proxier);
 
 /* Runs what is due, and sets the timer that calls this again. Idle calls are harmless. */
 void proxier_tick(struct proxier *proxier);

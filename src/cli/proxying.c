@@ -198,3 +198,8 @@ void proxying_audit(const struct proxying *proxying)
 {
 	each_proxier(proxying, ALL_FAMILIES, proxier_audit);
 }
+
+void proxying_check(const struct proxying *proxying)
+{
+	each_proxier(proxying, ALL_FAMILIES, proxier_check);
+}

@@ -56,3 +56,4 @@ void proxying_start(const struct proxying *proxying);
 void proxying_request(const struct proxying *proxying, unsigned int families);
 void proxying_request_full(const struct proxying *proxying);
 void proxying_audit(const struct proxying *proxying);
+void proxying_check(const struct proxying *proxying);

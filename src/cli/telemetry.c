@@ -45,6 +45,7 @@ struct telemetry {
 	struct process_metrics process;
 	bool nfacct;
 	struct proxy_health health;
+	struct readiness *readiness;
 	struct family_telemetry families[FAMILY_COUNT];
 };
 
@@ -280,6 +281,7 @@ static void on_synced(void *arg, enum family family, const struct backend_result
 		return;
 	}
 	proxy_health_updated(&telemetry->health, family, &time);
+	readiness_synced(telemetry->readiness, family);
 	count_success(telemetry, label, result, time.wall_ns);
 	after_success(telemetry, family, result);
 }
@@ -289,6 +291,29 @@ static void count_repair(void *arg, enum family family)
 	struct telemetry *telemetry = arg;
 
 	proxy_metrics_add(&telemetry->proxy, PROXY_REPAIRS, family_name(family), "", 1);
+}
+
+static void on_flushed(void *arg, enum family family)
+{
+	const struct telemetry *telemetry = arg;
+
+	count_repair(arg, family);
+	readiness_damaged(telemetry->readiness, family);
+}
+
+static void on_repaired(void *arg, enum family family)
+{
+	const struct telemetry *telemetry = arg;
+
+	count_repair(arg, family);
+	readiness_synced(telemetry->readiness, family);
+}
+
+static void on_checked(void *arg, enum family family, int r, const struct err *err)
+{
+	const struct telemetry *telemetry = arg;
+
+	readiness_checked(telemetry->readiness, family, r, err);
 }
 
 const struct proxier_observer *telemetry_observer(const struct telemetry *telemetry)
@@ -387,8 +412,9 @@ static void count_answer(struct telemetry *telemetry, enum proxy_metric id, int 
 int telemetry_healthz(struct telemetry *telemetry, struct text *ret)
 {
 	struct health_time time = now();
-	int status = proxy_health_print_healthz(&telemetry->health,
-						model_node(telemetry->config.model), &time, ret);
+	cleanup_free char *why_not = readiness_why_not(telemetry->readiness);
+	int status = proxy_health_print_healthz(
+		&telemetry->health, model_node(telemetry->config.model), why_not, &time, ret);
 
 	count_answer(telemetry, PROXY_HEALTHZ, status);
 	return status;
@@ -455,6 +481,36 @@ static void add_gates(struct metrics *metrics, const struct gates *gates)
 	}
 }
 
+static void check_rules(void *arg)
+{
+	const struct telemetry *telemetry = arg;
+
+	telemetry->config.check_rules(telemetry->config.arg);
+}
+
+static void count_probe_failure(void *arg, const char *probe)
+{
+	struct telemetry *telemetry = arg;
+
+	proxy_metrics_add(&telemetry->proxy, PROXY_PROBE_FAILURES, probe, "", 1);
+}
+
+static struct readiness *make_readiness(struct telemetry *telemetry)
+{
+	const struct telemetry_config *config = &telemetry->config;
+
+	return readiness_new(&(struct readiness_config){
+		.loop = config->loop,
+		.model = config->model,
+		.probe = config->probe,
+		.target = config->probe_target,
+		.interval_ns = config->probe_interval_ns,
+		.check = check_rules,
+		.failed = count_probe_failure,
+		.arg = telemetry,
+	});
+}
+
 struct telemetry *telemetry_new(const struct telemetry_config *config)
 {
 	struct telemetry *telemetry = xcalloc(1, sizeof(*telemetry));
@@ -466,14 +522,16 @@ struct telemetry *telemetry_new(const struct telemetry_config *config)
 				.started = on_started,
 				.queued = on_queued,
 				.synced = on_synced,
-				.flushed = count_repair,
-				.repaired = count_repair,
+				.flushed = on_flushed,
+				.repaired = on_repaired,
+				.checked = on_checked,
 				.arg = telemetry,
 			},
 		.metrics = metrics_new(),
 		.nfacct = nfacct_supported() == 1,
 		.health = {.timeout_ns = HEALTH_PERIODS * config->sync_period_ns},
 	};
+	telemetry->readiness = make_readiness(telemetry);
 	proxy_metrics_register(&telemetry->proxy, telemetry->metrics, config->mode);
 	process_metrics_register(&telemetry->process, telemetry->metrics);
 	add_build(telemetry->metrics);
@@ -523,6 +581,7 @@ int telemetry_set_family(struct telemetry *telemetry, const struct settings *set
 	if (!f->flows)
 		f->flows = stale_flows_new(settings->family, telemetry->config.terminate);
 	f->on = f->all_doubtful = true;
+	readiness_add_family(telemetry->readiness, settings->family);
 	telemetry->health.timeout_ns = HEALTH_PERIODS * settings->sync_period_ns;
 	return 0;
 }
@@ -536,6 +595,7 @@ struct telemetry *telemetry_free(struct telemetry *telemetry)
 		stale_flows_free(telemetry->families[family].flows);
 		free(telemetry->families[family].flows_failure);
 	}
+	readiness_free(telemetry->readiness);
 	metrics_free(telemetry->metrics);
 	free(telemetry);
 	return NULL;

@@ -12,6 +12,7 @@
 
 #include "base/text.h"
 #include "cli/proxier.h"
+#include "cli/readiness.h"
 
 struct event_base;
 struct gates;
@@ -24,7 +25,11 @@ struct telemetry_config {
 	const char *mode;          /* as --proxy-mode has it; borrowed */
 	const struct gates *gates;
 	int64_t sync_period_ns;
-	enum terminate terminate; /* see stale_flows.h */
+	enum terminate terminate;   /* see stale_flows.h */
+	enum readiness_probe probe; /* see readiness.h */
+	const char *probe_target;   /* borrowed */
+	int64_t probe_interval_ns;
+	void (*check_rules)(void *arg); /* telemetry is told as an observer */
 	/* The health check port of a Service cannot be opened: somebody should be told. */
 	void (*port_failed)(void *arg, const char *ns, const char *name, const char *reason);
 	void *arg;

@@ -106,11 +106,25 @@ static void print_families(const struct proxy_health *health, const struct healt
 		text_str(ret, "}");
 }
 
+static void print_string(const char *s, struct text *ret)
+{
+	text_str(ret, "\"");
+	for (; *s; s++) {
+		if (*s == '"' || *s == '\\')
+			text_printf(ret, "\\%c", *s);
+		else if ((unsigned char)*s < ' ')
+			text_printf(ret, "\\u%04x", (unsigned int)*s);
+		else
+			text_add(ret, s, 1);
+	}
+	text_str(ret, "\"");
+}
+
 /* eligible: NULL when it plays no part and is not shown. */
 static int print_health(const struct proxy_health *health, const bool *eligible,
-			const struct health_time *now, struct text *ret)
+			const char *why_not, const struct health_time *now, struct text *ret)
 {
-	bool good = proxy_health_is_good(health, now);
+	bool good = proxy_health_is_good(health, now) && !why_not;
 	bool answer = good && (!eligible || *eligible);
 	char last[TIME_MAX];
 	char current[TIME_MAX];
@@ -122,21 +136,25 @@ static int print_health(const struct proxy_health *health, const bool *eligible,
 	if (eligible)
 		text_printf(ret, ",\"nodeEligible\":%s", word(*eligible));
 	text_printf(ret, ",\"healthy\":%s", word(good));
+	if (why_not) {
+		text_str(ret, ",\"reason\":");
+		print_string(why_not, ret);
+	}
 	print_families(health, now, ret);
 	text_str(ret, "}");
 	return answer ? 200 : 503;
 }
 
 int proxy_health_print_healthz(const struct proxy_health *health, const struct node *node,
-			       const struct health_time *now, struct text *ret)
+			       const char *why_not, const struct health_time *now, struct text *ret)
 {
 	bool eligible = proxy_health_node_eligible(node);
 
-	return print_health(health, &eligible, now, ret);
+	return print_health(health, &eligible, why_not, now, ret);
 }
 
 int proxy_health_print_livez(const struct proxy_health *health, const struct health_time *now,
 			     struct text *ret)
 {
-	return print_health(health, NULL, now, ret);
+	return print_health(health, NULL, NULL, now, ret);
 }

@@ -40,8 +40,12 @@ void proxy_health_queued(struct proxy_health *health, enum family family,
 bool proxy_health_is_good(const struct proxy_health *health, const struct health_time *now);
 bool proxy_health_node_eligible(const struct node *node); /* NULL: never seen, so no */
 
-/* The bodies, as JSON. Both return the status code, 200 or 503. */
+/*
+ * The bodies, as JSON. Both return the status code, 200 or 503. why_not: a reason, beyond all this, for
+ * which the node is not ready; NULL, as a rule: none.
+ */
 int proxy_health_print_healthz(const struct proxy_health *health, const struct node *node,
-			       const struct health_time *now, struct text *ret);
+			       const char *why_not, const struct health_time *now,
+			       struct text *ret);
 int proxy_health_print_livez(const struct proxy_health *health, const struct health_time *now,
 			     struct text *ret);

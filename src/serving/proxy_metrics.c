@@ -140,6 +140,11 @@ static const struct {
 				    "Times that rules which somebody else had removed or changed "
 				    "were put back."),
 			    .labels = {"ip_family"}}},
+	[PROXY_PROBE_FAILURES] = {EVERYWHERE,
+				  {COUNTER("portolan_healthz_probe_failures_total",
+					   "Times that a look behind --healthz-probe found "
+					   "something wrong, by what was looked at."),
+				   .labels = {"probe"}}},
 	[PROXY_CONNTRACK_ENTRIES] = {EVERYWHERE,
 				     {GAUGE("portolan_conntrack_entries",
 					    "Connections that the kernel tracks.")}},

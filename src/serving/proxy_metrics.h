@@ -36,6 +36,7 @@ enum proxy_metric {
 	PROXY_NFT_FAILURES,            /* ip_family */
 	PROXY_NFT_CLEANUP_FAILURES,    /* ip_family */
 	PROXY_REPAIRS,                 /* ip_family */
+	PROXY_PROBE_FAILURES,          /* probe */
 	PROXY_CONNTRACK_ENTRIES,       /* none */
 	PROXY_CONNTRACK_MAX,           /* none */
 	PROXY_CONNTRACK_INSERT_FAILED, /* none */

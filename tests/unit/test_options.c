@@ -342,6 +342,9 @@ static void iptables_choices_are_read_and_refused(void **state)
 
 	assert_refused(f, "--iptables-variant=NFT", "\"NFT\" is not auto, nft or legacy");
 	assert_refused(f, "--iptables-writer=", "\"\" is not auto, netlink or restore");
+	assert_refused(f, "--healthz-probe=yes", "\"yes\" is not off, rules or connect");
+	assert_refused(f, "--healthz-probe-target=web", "\"web\" is not namespace/name");
+	assert_refused(f, "--healthz-probe-interval=0s", "must be at least 100ms");
 	assert_refused(f, "--terminate-connections=all", "\"all\" is not none or endpoint-removed");
 	assert_int_equal(
 		configure(f, "--iptables-variant=legacy", "--iptables-writer=netlink", NULL),

@@ -102,6 +102,12 @@ static bool fake_audit(struct backend *backend)
 	return fake.can_audit;
 }
 
+static void fake_check(struct backend *backend)
+{
+	(void)backend;
+	fake.events->checked(fake.events->arg, 1, NULL);
+}
+
 static const struct backend_ops fake_ops = {
 	.name = "fake",
 	.open = fake_open,
@@ -111,6 +117,7 @@ static const struct backend_ops fake_ops = {
 	.need_full_sync = fake_need_full_sync,
 	.watch = fake_watch,
 	.audit = fake_audit,
+	.check = fake_check,
 };
 
 static int64_t fake_now(void *arg)
@@ -505,6 +512,14 @@ static void tell_repaired(void *arg attr_unused, enum family family attr_unused)
 	note('r');
 }
 
+static void tell_checked(void *arg attr_unused, enum family family attr_unused, int r,
+			 const struct err *err)
+{
+	if (r == 0)
+		assert_string_equal(err->text, "no sync has succeeded yet");
+	note(r > 0 ? 'c' : 'n');
+}
+
 static void an_observer_is_told_what_happens_in_its_order(void **state)
 {
 	static const struct proxier_observer observer = {
@@ -513,6 +528,7 @@ static void an_observer_is_told_what_happens_in_its_order(void **state)
 		.synced = tell_synced,
 		.flushed = tell_flushed,
 		.repaired = tell_repaired,
+		.checked = tell_checked,
 		.arg = told,
 	};
 	struct fixture *f = *state;
@@ -521,7 +537,9 @@ static void an_observer_is_told_what_happens_in_its_order(void **state)
 	make_proxier(f);
 	proxier_observe(f->proxier, &observer);
 	proxier_start(f->proxier);
+	proxier_check(f->proxier);
 	finish(0, NULL);
+	proxier_check(f->proxier);
 	proxier_request(f->proxier);
 	proxier_request_full(f->proxier);
 	pass(f, 1 * S);
@@ -530,7 +548,7 @@ static void an_observer_is_told_what_happens_in_its_order(void **state)
 	pass(f, 0);
 	finish(0, NULL);
 	fake.events->repaired(fake.events->arg);
-	assert_string_equal(told, "sdqqxfdr");
+	assert_string_equal(told, "sndcqqxfdr");
 }
 
 int main(void)

@@ -85,6 +85,12 @@ static void add_postrouting(struct rule_output *output)
 	rule_output_add(output, &rule);
 }
 
+static void make_mark_masq(const struct settings *settings, struct rule *ret)
+{
+	rule_init(ret, TABLE_NAT, CHAIN_MARK_MASQ);
+	rule_mark_or(ret, settings->masquerade_mark);
+}
+
 void fixed_rules_head(struct rule_output *output)
 {
 	struct rule rule;
@@ -92,24 +98,28 @@ void fixed_rules_head(struct rule_output *output)
 	if (output->localhost_node_ports)
 		add_anti_martian(output);
 	add_postrouting(output);
-	rule_init(&rule, TABLE_NAT, CHAIN_MARK_MASQ);
-	rule_mark_or(&rule, output->settings->masquerade_mark);
+	make_mark_masq(output->settings, &rule);
 	rule_output_add(output, &rule);
 }
 
 /* NodePorts on all of the node's addresses, but for a loopback that is not served. */
+static void make_node_ports_all(enum family family, bool localhost_node_ports, struct rule *ret)
+{
+	rule_init(ret, TABLE_NAT, CHAIN_SERVICES);
+	rule_comment(ret, NODE_PORTS_COMMENT);
+	rule_destination_local(ret);
+	if (family == FAMILY_IPV6)
+		rule_destination(ret, true, &loopback_ipv6);
+	else if (!localhost_node_ports)
+		rule_destination(ret, true, &rule_loopback_ipv4);
+	rule_jump(ret, CHAIN_NODEPORTS);
+}
+
 static void add_node_ports_all(struct rule_output *output)
 {
 	struct rule rule;
 
-	rule_init(&rule, TABLE_NAT, CHAIN_SERVICES);
-	rule_comment(&rule, NODE_PORTS_COMMENT);
-	rule_destination_local(&rule);
-	if (output->settings->family == FAMILY_IPV6)
-		rule_destination(&rule, true, &loopback_ipv6);
-	else if (!output->localhost_node_ports)
-		rule_destination(&rule, true, &rule_loopback_ipv4);
-	rule_jump(&rule, CHAIN_NODEPORTS);
+	make_node_ports_all(output->settings->family, output->localhost_node_ports, &rule);
 	rule_output_add(output, &rule);
 }
 
@@ -220,4 +230,15 @@ void ruleset_jump(size_t index, struct rule *ret)
 	if (jumps[index].comment)
 		rule_comment(ret, jumps[index].comment);
 	rule_jump(ret, jumps[index].to);
+}
+
+bool fixed_rules_sample(const struct settings *settings, size_t index, struct rule *ret)
+{
+	if (index == 0)
+		make_mark_masq(settings, ret);
+	else if (index == 1 && settings->node_ports.match_all)
+		make_node_ports_all(settings->family, settings_localhost_node_ports(settings), ret);
+	else
+		return false;
+	return true;
 }

@@ -6,6 +6,7 @@
 #include "backends/iptables/canary.h"
 #include "backends/iptables/cleanup.h"
 #include "backends/iptables/nft_sync.h"
+#include "backends/iptables/rules_check.h"
 #include "backends/iptables/ruleset.h"
 #include "backends/iptables/sync.h"
 #include "base/log.h"
@@ -32,6 +33,7 @@ struct backend {
 	struct sync *sync;         /* NULL: over netlink */
 	struct nft_sync *nft_sync; /* NULL: with iptables-restore */
 	struct canary *canary;     /* NULL: not watching */
+	struct rules_check *check; /* NULL: nobody has asked yet */
 	bool synced;               /* well, at least once */
 	bool watch_wanted;
 };
@@ -91,6 +93,7 @@ static void backend_close(struct backend *backend)
 	if (!backend)
 		return;
 	canary_free(backend->canary);
+	rules_check_free(backend->check);
 	sync_free(backend->sync);
 	nft_sync_free(backend->nft_sync);
 	iptables_tool_close(backend->tool);
@@ -245,6 +248,33 @@ static bool backend_audit(struct backend *backend)
 	return backend->nft_sync;
 }
 
+/* A sync that runs may be about to write what was missing. */
+static void on_checked(void *arg, int r, const struct err *err)
+{
+	struct backend *backend = arg;
+	bool busy = sync_running(backend->sync);
+
+	backend->events->checked(backend->events->arg, r == 0 && busy ? -EBUSY : r, err);
+	if (r == 0 && !busy)
+		on_gone(backend);
+}
+
+static void backend_check(struct backend *backend)
+{
+	struct err err = {0};
+	int r;
+
+	if (backend->nft_sync) {
+		r = nft_sync_check(backend->nft_sync, &err);
+		backend->events->checked(backend->events->arg, r, &err);
+		return;
+	}
+	if (!backend->check)
+		backend->check =
+			rules_check_new(backend->tool, backend->settings, on_checked, backend);
+	rules_check_start(backend->check);
+}
+
 const struct backend_ops backend_iptables = {
 	.name = "iptables",
 	.usable = usable,
@@ -255,5 +285,6 @@ const struct backend_ops backend_iptables = {
 	.need_full_sync = need_full_sync,
 	.watch = watch,
 	.audit = backend_audit,
+	.check = backend_check,
 	.cleanup = cleanup_family,
 };

@@ -516,6 +516,47 @@ void nft_sync_audit(struct nft_sync *sync)
 		wake_at(sync, 0);
 }
 
+/* -- a look at what all hangs on */
+
+/* 1 or 0, or an error. */
+static int has_jump(struct nft_sync *sync, size_t index, struct rule *ret, struct err *err)
+{
+	cleanup_nft_link_rules struct nft_link_rules rules = {0};
+	int r;
+
+	ruleset_jump(index, ret);
+	r = nft_link_read(&sync->link, ret->table, ret->chain, &rules, err);
+	if (r < 0)
+		return err_wrap(err, r, "reading chain %s of table %s", ret->chain,
+				table_name(ret->table));
+	for (size_t i = 0; i < rules.n; i++)
+		if (rules.v[i].digest == sync->jumps.digests[index])
+			return 1;
+	return 0;
+}
+
+int nft_sync_check(struct nft_sync *sync, struct err *err)
+{
+	struct rule jump;
+	int r = 1;
+
+	nft_listener_drain(sync->listener);
+	if (nft_damage_any(&sync->damage) || nft_damage_any(&sync->in_hand)) {
+		err_set(err, -EUCLEAN, "rules that somebody else changed are not repaired yet");
+		return 0;
+	}
+	for (size_t i = 0; i < RULESET_JUMPS && r > 0; i++)
+		r = has_jump(sync, i, &jump, err);
+	if (r != 0)
+		return r;
+	err_set(err, -ENOENT, "chain %s of table %s does not lead to %s", jump.chain,
+		table_name(jump.table), jump.target.chain);
+	sync->damage.jumps = true;
+	sync->damage.n_messages++;
+	plan_repair(sync);
+	return 0;
+}
+
 /* -- a sync */
 
 static void count_rules(const struct nft_sync *sync, struct backend_result *ret)

@@ -56,4 +56,9 @@ void nft_sync_start(struct nft_sync *sync, struct model *model);
 bool nft_sync_running(const struct nft_sync *sync);
 /* Looks at everything, as soon as no sync runs, and logs what was found. */
 void nft_sync_audit(struct nft_sync *sync);
+/*
+ * Are the jumps of the base chains there, and nothing known that waits for a repair? 1; 0: err says what
+ * is wrong, and a repair is planned; negative: it could not be found out. Reads the base chains.
+ */
+int nft_sync_check(struct nft_sync *sync, struct err *err);
 const struct nft_sync_stats *nft_sync_stats(struct nft_sync *sync);

@@ -8,6 +8,7 @@
 #include "backends/nftables/layout.h"
 #include "backends/nftables/maps_sync.h"
 #include "backends/nftables/probe.h"
+#include "backends/nftables/table.h"
 #include "base/clock.h"
 #include "kernel/nft_listener.h"
 #include "kernel/nft_message.h"
@@ -227,6 +228,23 @@ static bool audit(struct backend *backend attr_unused)
 	return false;
 }
 
+static void check(struct backend *backend)
+{
+	struct err err = {0};
+	int r = 0;
+
+	nft_listener_drain(backend->listener);
+	if (backend->touched) {
+		err_set(&err, -EUCLEAN,
+			"table " LAYOUT_TABLE ", which somebody else changed, is not repaired yet");
+	} else {
+		r = table_check(backend->socket, backend->settings->family, &err);
+		backend->touched = r == 0; /* nobody has told us, but it is so */
+	}
+	backend->events->checked(backend->events->arg, r, &err);
+	react(backend);
+}
+
 static int cleanup(enum family family, enum iptables_variant variant attr_unused, struct err *err)
 {
 	cleanup_nft_socket struct nft_socket *socket = NULL;
@@ -247,5 +265,6 @@ const struct backend_ops backend_nftables = {
 	.need_full_sync = need_full_sync,
 	.watch = watch,
 	.audit = audit,
+	.check = check,
 	.cleanup = cleanup,
 };

@@ -92,6 +92,60 @@ void table_chains_done(struct table_chains *chains)
 	*chains = (struct table_chains){0};
 }
 
+/* -- is it there? */
+
+static int count_rule(void *arg, const struct nlmsghdr *message attr_unused,
+		      struct err *err attr_unused)
+{
+	++*(size_t *)arg;
+	return 0;
+}
+
+/* 1 or 0, or an error. */
+static int has_rules(struct nft_socket *socket, enum family family, const char *chain,
+		     struct err *err)
+{
+	static const struct nft_dump_ops ops = {.message = count_rule};
+	const struct nft_dump_request request = {
+		.type = NFT_MSG_GETRULE,
+		.family = family,
+		.table = LAYOUT_TABLE,
+		.chain = chain,
+	};
+	size_t n = 0;
+	int r = nft_dump(socket, &request, &ops, &n, err);
+
+	if (r < 0 && r != -ENOENT)
+		return r;
+	return n > 0;
+}
+
+int table_check(struct nft_socket *socket, enum family family, struct err *err)
+{
+	enum table_kind kind;
+	int r = table_find(socket, family, &kind, err);
+
+	if (r < 0)
+		return r;
+	if (kind != TABLE_OURS) {
+		err_set(err, -ENOENT, "table " LAYOUT_TABLE " is %s",
+			kind == TABLE_ABSENT ? "gone" : "not ours any more");
+		return 0;
+	}
+	for (enum chain_id id = 0; id < CHAIN_BASE_COUNT; id++) {
+		char name[CHAIN_NAME_MAX];
+
+		chain_name((struct chain){.id = id}, name);
+		r = has_rules(socket, family, name, err);
+		if (r == 0)
+			err_set(err, -ENOENT, "chain %s of table " LAYOUT_TABLE " has no rules",
+				name);
+		if (r <= 0)
+			return r;
+	}
+	return 1;
+}
+
 /* -- elements */
 
 static bool fits(const struct nlattr *attribute, const void *end)

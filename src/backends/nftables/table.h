@@ -31,6 +31,12 @@ void table_chains_done(struct table_chains *chains);
 
 #define cleanup_table_chains attr_cleanup(table_chains_done)
 
+/*
+ * Is it ours, with every base chain, and a rule in each? 1; 0: err says what is missing; or an error. What
+ * is in sets and maps is not looked at.
+ */
+int table_check(struct nft_socket *socket, enum family family, struct err *err);
+
 /* The ids of service ports with affinity that a former life gave. */
 int table_find_ids(struct nft_socket *socket, enum family family, struct affinity_ids *ids,
 		   struct err *err);

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/doc.h"
+
+#include <assert.h>
+
+void doc_init(struct doc *doc, struct text *text, enum doc_format format)
+{
+	*doc = (struct doc){.text = text, .format = format};
+}
+
+/* -- strings */
+
+/* Bytes of the character that s begins with; 0: none, or one that UTF-8 does not allow. */
+static size_t utf8_length(const unsigned char *s)
+{
+	size_t n = s[0] < 0x80 ? 1 : s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
+
+	if (s[0] >= 0x80 && (s[0] < 0xc2 || s[0] > 0xf4))
+		return 0;
+	for (size_t i = 1; i < n; i++)
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+	/* too long for what they say, surrogates, beyond the last one */
+	if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
+	    (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
+		return 0;
+	return n;
+}
+
+void doc_quote(struct text *text, const char *value)
+{
+	const unsigned char *s = (const unsigned char *)value;
+
+	text_str(text, "\"");
+	while (*s) {
+		size_t n = utf8_length(s);
+
+		if (*s == '"' || *s == '\\')
+			text_printf(text, "\\%c", *s);
+		else if (*s == '\n')
+			text_str(text, "\\n");
+		else if (*s == '\t')
+			text_str(text, "\\t");
+		else if (*s < 0x20 || *s == 0x7f)
+			text_printf(text, "\\u%04x", *s);
+		else if (n == 0)
+			text_str(text, "\\ufffd");
+		else
+			text_add(text, (const char *)s, n);
+		s += n ? n : 1;
+	}
+	text_str(text, "\"");
+}
+
+/* -- places */
+
+static void new_line(struct doc *doc, size_t depth)
+{
+	text_printf(doc->text, "\n%*s", (int)(2 * depth), "");
+}
+
+static void begin_json(struct doc *doc, struct doc_level *level, const char *key)
+{
+	if (level->count > 0)
+		text_str(doc->text, ",");
+	new_line(doc, doc->depth);
+	if (key)
+		text_printf(doc->text, "\"%s\": ", key);
+}
+
+/* The first entry of a map in a list stands behind the dash; all others begin a line. */
+static void begin_yaml(struct doc *doc, struct doc_level *level, const char *key)
+{
+	bool behind_dash = level->count == 0 && doc->depth > 1 && level[-1].list;
+	bool first = level->count == 0 && doc->depth == 1;
+
+	if (!behind_dash && !first)
+		new_line(doc, doc->depth - 1);
+	text_printf(doc->text, "%s%s", level->list ? "- " : key, level->list ? "" : ":");
+}
+
+/* scalar: a value follows on the same line */
+static void begin(struct doc *doc, const char *key, bool scalar)
+{
+	struct doc_level *level;
+
+	if (doc->depth == 0)
+		return;
+	level = &doc->levels[doc->depth - 1];
+	assert(level->list == !key);
+	if (doc->format == DOC_JSON)
+		begin_json(doc, level, key);
+	else
+		begin_yaml(doc, level, key);
+	if (doc->format == DOC_YAML && scalar && key)
+		text_str(doc->text, " ");
+	level->count++;
+}
+
+static void open(struct doc *doc, const char *key, bool list)
+{
+	begin(doc, key, false);
+	assert(doc->depth < DOC_DEPTH);
+	doc->levels[doc->depth++] = (struct doc_level){.list = list};
+	if (doc->format == DOC_JSON)
+		text_str(doc->text, list ? "[" : "{");
+}
+
+void doc_open_map(struct doc *doc, const char *key)
+{
+	open(doc, key, false);
+}
+
+void doc_open_list(struct doc *doc, const char *key)
+{
+	open(doc, key, true);
+}
+
+void doc_close(struct doc *doc)
+{
+	struct doc_level level;
+
+	assert(doc->depth > 0);
+	level = doc->levels[--doc->depth];
+	if (doc->format == DOC_YAML && level.count == 0) {
+		bool behind_key = doc->depth > 0 && !doc->levels[doc->depth - 1].list;
+
+		text_printf(doc->text, "%s%s", behind_key ? " " : "", level.list ? "[]" : "{}");
+	}
+	if (doc->format == DOC_JSON) {
+		if (level.count > 0)
+			new_line(doc, doc->depth);
+		text_str(doc->text, level.list ? "]" : "}");
+	}
+	if (doc->depth == 0)
+		text_str(doc->text, "\n");
+}
+
+/* -- values */
+
+void doc_string(struct doc *doc, const char *key, const char *value)
+{
+	begin(doc, key, true);
+	if (value)
+		doc_quote(doc->text, value);
+	else
+		text_str(doc->text, "null");
+}
+
+void doc_number(struct doc *doc, const char *key, uint64_t value)
+{
+	begin(doc, key, true);
+	text_printf(doc->text, "%llu", (unsigned long long)value);
+}
+
+void doc_real(struct doc *doc, const char *key, double value)
+{
+	begin(doc, key, true);
+	text_printf(doc->text, "%.6g", value);
+}
+
+void doc_bool(struct doc *doc, const char *key, bool value)
+{
+	begin(doc, key, true);
+	text_str(doc->text, value ? "true" : "false");
+}

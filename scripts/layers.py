@@ -18,7 +18,8 @@ MAY_USE = {
     'serving': {'base', 'model', 'serving'},
     'backends': {'base', 'model', 'plan', 'kernel', 'backends'},
     'chart': {'base', 'model', 'plan', 'backends', 'chart'},
-    'cli': {'base', 'model', 'kernel', 'plan', 'sources', 'serving', 'backends', 'chart', 'cli'},
+    'explain': {'base', 'model', 'plan', 'kernel', 'backends', 'explain'},
+    'cli': {'base', 'model', 'kernel', 'plan', 'sources', 'serving', 'backends', 'chart', 'explain', 'cli'},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 

@@ -287,6 +287,14 @@ static char *put_rule(char *at, const struct rule *rule, enum family family)
 	return at;
 }
 
+size_t save_writer_print(const struct rule *rule, enum family family, char *out)
+{
+	char *end = put_rule(out, rule, family) - 1;
+
+	*end = '\0';
+	return (size_t)(end - out);
+}
+
 static void insert_rule(struct save_writer *writer, const struct rule *rule, bool first)
 {
 	struct save_table *table = open_table(writer, rule->table);

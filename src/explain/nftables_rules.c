@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "explain/nftables_rules.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "backends/nftables/layout.h"
+#include "backends/nftables/state.h"
+#include "backends/nftables/statement_text.h"
+
+struct nftables_chain *nftables_rules_chain(const struct nftables_rules *rules, struct chain chain)
+{
+	char name[CHAIN_NAME_MAX];
+
+	chain_name(chain, name);
+	return map_get(&rules->chains, name);
+}
+
+/* -- the writer */
+
+static void tell_container(struct writer *writer, enum container container)
+{
+	(void)writer;
+	(void)container;
+}
+
+static void tell_chain(struct writer *writer, struct chain chain)
+{
+	struct nftables_rules *rules = (struct nftables_rules *)writer;
+	struct nftables_chain *added;
+
+	if (nftables_rules_chain(rules, chain))
+		return;
+	added = arena_alloc(rules->arena, sizeof(*added));
+	added->chain = chain;
+	chain_name(chain, added->name);
+	map_set(&rules->chains, added->name, added);
+}
+
+static void tell_rule(struct writer *writer, const struct nft_rule *rule)
+{
+	struct nftables_rules *rules = (struct nftables_rules *)writer;
+	struct nftables_chain *chain = nftables_rules_chain(rules, rule->chain);
+	struct nftables_rule *kept = arena_alloc(rules->arena, sizeof(*kept));
+
+	assert(chain); /* it is told before its rules */
+	kept->rule = *rule;
+	if (rule->comment)
+		kept->rule.comment = arena_strdup(rules->arena, rule->comment);
+	for (size_t i = 0; i < rule->n; i++)
+		if (rule->v[i].interface)
+			kept->rule.v[i].interface =
+				arena_strdup(rules->arena, rule->v[i].interface);
+	array_grow(&chain->v, &chain->capacity, chain->n, sizeof(*chain->v));
+	chain->v[chain->n++] = kept;
+	kept->position = chain->n;
+}
+
+static void tell_add(struct writer *writer, const struct element *element)
+{
+	struct nftables_rules *rules = (struct nftables_rules *)writer;
+	struct element kept = *element;
+
+	if (element->comment)
+		kept.comment = arena_strdup(rules->arena, element->comment);
+	element_list_add(&rules->elements, &kept);
+	rules->sorted = false;
+}
+
+/* Among as many as a map has it is looked for from the end: what goes came last, as a rule. */
+static void tell_remove(struct writer *writer, const struct element *element)
+{
+	struct nftables_rules *rules = (struct nftables_rules *)writer;
+	struct element_list *list = &rules->elements;
+
+	for (size_t i = list->n; i-- > 0;) {
+		if (element_compare(&list->v[i], element) != 0)
+			continue;
+		list->n--;
+		memmove(&list->v[i], &list->v[i + 1], (list->n - i) * sizeof(*list->v));
+		return;
+	}
+}
+
+static const struct writer_ops keeping = {
+	.container = tell_container,
+	.chain = tell_chain,
+	.rule = tell_rule,
+	.add = tell_add,
+	.remove = tell_remove,
+};
+
+struct writer *nftables_rules_writer(struct nftables_rules *rules)
+{
+	return &rules->writer;
+}
+
+void nftables_rules_plan(struct nftables_rules *rules, const struct settings *settings,
+			 struct model *model, const struct host *host)
+{
+	struct state *state = state_new(settings);
+	struct model_changes changes;
+
+	model_take_changes(model, settings->family, &changes);
+	state_begin(state, model, &changes, true, host->addresses, host->n_addresses);
+	model_changes_done(&changes);
+	state_write_chains(state, &rules->writer);
+	state_write_elements(state, &rules->writer);
+	state_free(state);
+}
+
+/* -- looking up */
+
+static int compare(const void *a, const void *b)
+{
+	return element_compare(a, b);
+}
+
+/* The address that ends the key of a range. */
+static struct addr range_address(const struct element *element, enum family family)
+{
+	struct addr addr = {.family = (uint8_t)family};
+	size_t n = addr_bytes(family);
+
+	memcpy(addr.bytes, element->bytes + element->key_size - n, n);
+	return addr;
+}
+
+static bool range_holds(const struct element *range, const struct element *key, enum family family)
+{
+	struct addr client = range_address(key, family);
+	struct prefix prefix = {range_address(range, family), range->prefix};
+
+	return range->container == key->container && range->key_size == key->key_size &&
+	       memcmp(range->bytes, key->bytes, key->key_size - addr_bytes(family)) == 0 &&
+	       prefix_contains(&prefix, &client);
+}
+
+const struct element *nftables_rules_find(struct nftables_rules *rules, const struct element *key)
+{
+	struct element_list *list = &rules->elements;
+
+	if (!rules->sorted)
+		element_list_sort(list);
+	rules->sorted = true;
+	if (!container_types[key->container].ranges)
+		return list->n > 0 ? bsearch(key, list->v, list->n, sizeof(*list->v), compare)
+				   : NULL;
+	for (size_t i = 0; i < list->n; i++)
+		if (range_holds(&list->v[i], key, rules->writer.family))
+			return &list->v[i];
+	return NULL;
+}
+
+const char *nftables_rules_text(struct nftables_rules *rules, struct nftables_rule *rule)
+{
+	cleanup_text struct text text = {0};
+	cleanup_free char *copy = NULL;
+
+	if (rule->text)
+		return rule->text;
+	statement_text_rule(&text, rules->writer.family, &rule->rule);
+	copy = text_dup(&text);
+	rule->text = arena_strdup(rules->arena, copy);
+	return rule->text;
+}
+
+struct nftables_rules *nftables_rules_new(enum family family)
+{
+	struct nftables_rules *rules = xcalloc(1, sizeof(*rules));
+
+	rules->writer.ops = &keeping;
+	rules->writer.family = family;
+	rules->arena = arena_new(65536);
+	return rules;
+}
+
+struct nftables_rules *nftables_rules_free(struct nftables_rules *rules)
+{
+	struct nftables_chain *chain;
+	size_t at = 0;
+
+	if (!rules)
+		return NULL;
+	while ((chain = map_next(&rules->chains, &at)))
+		free(chain->v);
+	map_done(&rules->chains);
+	element_list_done(&rules->elements);
+	arena_free(rules->arena);
+	free(rules);
+	return NULL;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Table kube-proxy of one family, kept so that packets can walk it: a writer (writer.h) that
+ * remembers chains, rules and elements.
+ *
+ *	struct nftables_rules *rules = nftables_rules_new(FAMILY_IPV4);
+ *	state_write_chains(state, nftables_rules_writer(rules));
+ *	state_write_elements(state, nftables_rules_writer(rules));
+ *	way = nftables_rules_walk(rules, &packet, &host);
+ *
+ * An element that was not told is not there: to explain one Service, the chains and that Service's
+ * elements are enough.
+ */
+
+#include "backends/nftables/writer.h"
+#include "base/map.h"
+#include "explain/way.h"
+
+struct model;
+
+struct nftables_rule {
+	size_t position; /* in its chain, from 1 */
+	char *text;      /* in nft's words; NULL: nobody asked yet */
+	struct nft_rule rule;
+};
+
+struct nftables_chain {
+	struct chain chain;
+	char name[CHAIN_NAME_MAX];
+	struct nftables_rule **v;
+	size_t n, capacity;
+};
+
+struct nftables_rules {
+	struct writer writer;
+	struct arena *arena;
+	struct map chains; /* by name */
+	struct element_list elements;
+	bool sorted;
+};
+
+struct nftables_rules *nftables_rules_new(enum family family);
+struct nftables_rules *nftables_rules_free(struct nftables_rules *rules); /* accepts NULL */
+struct writer *nftables_rules_writer(struct nftables_rules *rules);
+
+/*
+ * All that a first, full sync would write. Takes the family's pending changes out of the model. The
+ * settings are borrowed for the life of the rules.
+ */
+void nftables_rules_plan(struct nftables_rules *rules, const struct settings *settings,
+			 struct model *model, const struct host *host);
+
+struct nftables_chain *nftables_rules_chain(const struct nftables_rules *rules,
+					    struct chain chain); /* NULL: none */
+/* The element of that key, or for source ranges the one whose range holds it; NULL: none. */
+const struct element *nftables_rules_find(struct nftables_rules *rules, const struct element *key);
+const char *nftables_rules_text(struct nftables_rules *rules, struct nftables_rule *rule);
+
+struct way *nftables_rules_walk(struct nftables_rules *rules, const struct packet *packet,
+				const struct host *host);

@@ -14,6 +14,8 @@ struct config;
 enum command_id {
 	COMMAND_RUN = 0,
 	COMMAND_RENDER,
+	COMMAND_EXPLAIN,
+	COMMAND_LIST,
 	COMMAND_CLEANUP,
 	COMMAND_VERSION,
 	COMMAND_HELP,
@@ -25,6 +27,9 @@ enum exit_code {
 	EXIT_DONE = 0,
 	EXIT_FAILED = 1,
 	EXIT_USAGE = 2,
+	/* of `explain`, where 1 means that a connection does not reach a backend */
+	EXIT_KERNEL_DIFFERS = 3,
+	EXIT_NO_STATE = 4, /* what should be explained cannot be read */
 };
 
 struct command {
@@ -46,6 +51,8 @@ void command_help(enum command_id id);
 
 int cmd_run(int argc, char **argv);
 int cmd_render(int argc, char **argv);
+int cmd_explain(int argc, char **argv);
+int cmd_list(int argc, char **argv);
 int cmd_cleanup(int argc, char **argv);
 int cmd_version(int argc, char **argv);
 int cmd_help(int argc, char **argv);

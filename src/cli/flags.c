@@ -261,6 +261,7 @@ static const struct kind {
 	[FLAG_LIST] = {"list", "a list with commas", NULL, set_list},
 	[FLAG_DURATION] = {"duration", "a duration such as 30s, 100ms or 1m30s", NULL,
 			   set_duration},
+	[FLAG_ARGUMENT] = {NULL, "a word", NULL, set_string},
 	[FLAG_ADDRESS] = {"ip:port", "an address", NULL, set_string},
 	[FLAG_FLOAT] = {"number", "a number", NULL, set_float},
 	[FLAG_QUANTITY] = {"size", "a number of bytes such as 512, 1K or 2Ki", NULL, set_quantity},
@@ -344,7 +345,7 @@ static int unknown_flag(const struct flag_set *set, const char *given, size_t n,
 
 	nearest_init(&nearest, name);
 	for (size_t i = 0; i < set->n; i++)
-		if (set->flags[i].commands & set->command)
+		if (set->flags[i].commands & set->command && set->flags[i].name[0])
 			nearest_offer(&nearest, set->flags[i].name);
 	if (nearest.best)
 		return err_set(err, -EINVAL, "unknown flag --%s; did you mean --%s?", name,
@@ -450,8 +451,18 @@ static int parse_letters(const struct flag_set *set, const char *word, struct wo
 	return 0;
 }
 
-static int stray_argument(const char *word, struct err *err)
+/* To the first row for arguments that has none yet. */
+static int take_argument(const struct flag_set *set, const char *word, struct err *err)
 {
+	for (size_t i = 0; i < set->n; i++) {
+		const char **place = flag_place(&set->flags[i], set->target);
+
+		if (set->flags[i].kind != FLAG_ARGUMENT ||
+		    !(set->flags[i].commands & set->command) || *place)
+			continue;
+		*place = word;
+		return 0;
+	}
 	return err_set(err, -EINVAL,
 		       "unexpected argument \"%s\": all settings are flags (a switch is turned off "
 		       "with --name=false)",
@@ -478,7 +489,7 @@ int flags_parse(const struct flag *flags, size_t n, unsigned int command, int ar
 		else if (!ended && word[0] == '-' && word[1])
 			r = parse_letters(&set, word, &words, err);
 		else if (word[0])
-			r = stray_argument(word, err);
+			r = take_argument(&set, word, err);
 		if (r < 0)
 			return r;
 	}
@@ -533,7 +544,7 @@ void flags_help(const struct flag *flags, size_t n, unsigned int command, FILE *
 	const char *group = NULL;
 
 	for (size_t i = 0; i < n; i++) {
-		if (!(flags[i].commands & command))
+		if (!(flags[i].commands & command) || flags[i].kind == FLAG_ARGUMENT)
 			continue;
 		if (!group || !streq(group, flags[i].group))
 			fprintf(out, "\n%s:\n", flags[i].group);

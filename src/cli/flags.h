@@ -8,7 +8,8 @@
  *   - switches: --name or --name=false; a value behind a blank would be an argument of its own
  *   - the word behind a flag that needs a value is its value, whatever it looks like
  *   - a flag may be repeated: lists grow, for all others the last one counts
- *   - `--` ends the flags; arguments that are no flags are an error, empty ones are not
+ *   - `--` ends the flags; arguments that are no flags are an error unless the command has rows
+ *     for them, empty ones are not
  *
  * A row says where its value goes as an offset into the caller's structure, so a new flag is one
  * new row and one new member. A row with a `path` stands for a field of the configuration: its text
@@ -34,6 +35,7 @@ enum flag_kind {
 	FLAG_WORD,     /* const char *; as a string, but "--name" alone means "true" */
 	FLAG_LIST,     /* struct flag_list; split at commas, "" adds nothing */
 	FLAG_DURATION, /* int64_t nanoseconds */
+	FLAG_ARGUMENT, /* const char *; a word that is no flag. The first row takes the first word */
 	/* only in rows with a path */
 	FLAG_ADDRESS, /* as a string, but "" changes nothing */
 	FLAG_FLOAT,
@@ -57,7 +59,7 @@ struct flag_settings {
 
 struct flag {
 	const char *group; /* heading in the help; rows of a group stand together */
-	const char *name;  /* with `-` between the words */
+	const char *name;  /* with `-` between the words; "" for an argument */
 	char letter;       /* the short form, or 0 */
 	enum flag_kind kind;
 	size_t offset;         /* with a path: that of a struct flag_settings */

@@ -44,6 +44,15 @@ struct options {
 	const char *format;
 	const char *ip_family;
 
+	/* explain and list */
+	const char *argument; /* what to explain or list */
+	const char *from;
+	const char *proto;
+	const char *output;
+	const char *kernel;
+	const char *prefer_family;
+	const char *name_space;
+
 	/* no use */
 	const char *boot_id_file;
 	const char *machine_id_file;

@@ -10,6 +10,8 @@
 #define STRING(member) .kind = FLAG_STRING, .offset = AT(const char *, member)
 #define PERIOD(member) .kind = FLAG_DURATION, .offset = AT(int64_t, member)
 #define WORD(member)   .kind = FLAG_WORD, .offset = AT(const char *, member)
+#define ARGUMENT(member) \
+	.name = "", .kind = FLAG_ARGUMENT, .offset = AT(const char *, member), .help = ""
 /* A field of the configuration, by its path. */
 #define FIELD(k, p) .kind = FLAG_##k, .offset = AT(struct flag_settings, fields), .path = (p)
 
@@ -18,9 +20,11 @@
 #define CLEANUP (1u << COMMAND_CLEANUP)
 #define VERSION (1u << COMMAND_VERSION)
 #define HELP    (1u << COMMAND_HELP)
-#define BOTH    (RUN | RENDER)
-#define ALWAYS  (RUN | RENDER | CLEANUP | VERSION | HELP)
-#define LOGS    (RUN | RENDER | CLEANUP)
+#define EXPLAIN (1u << COMMAND_EXPLAIN)
+#define LIST    (1u << COMMAND_LIST)
+#define BOTH    (RUN | RENDER | EXPLAIN | LIST) /* all that plan rules */
+#define ALWAYS  (RUN | RENDER | EXPLAIN | LIST | CLEANUP | VERSION | HELP)
+#define LOGS    (RUN | RENDER | EXPLAIN | LIST | CLEANUP)
 
 #define SOURCE    "Source and identity"
 #define CONFIG    "Configuration"
@@ -34,8 +38,8 @@
 #define UNUSED    "Accepted for kube-proxy's sake"
 
 /*
- * `render` takes every setting of `run`, also those that change no rule, so that one command line
- * serves both. A default here is what the help shows; for a field it is in force through
+ * `render`, `explain` and `list` take every setting of `run`, also those that change no rule, so
+ * that one command line serves all. A default here is what the help shows; for a field it is in force through
  * kubeproxy_fields.c.
  */
 /* clang-format off */
@@ -141,11 +145,25 @@ const struct flag options_flags[] = {
 	{.group = OUTPUT, .name = "ip-family", STRING(ip_family), .commands = RENDER, .initial = "both", .value = "ipv4|ipv6|both",
 	 .help = "Whose rules to print; with both, a comment line names the tool that each part is for."},
 
+	{.group = OUTPUT, .commands = EXPLAIN | LIST, ARGUMENT(argument)},
+	{.group = OUTPUT, .name = "output", .letter = 'o', STRING(output), .commands = EXPLAIN | LIST, .initial = "human", .value = "human|json|yaml",
+	 .help = "For people, or as a document for programs, with the same content."},
+	{.group = OUTPUT, .name = "from", STRING(from), .commands = EXPLAIN, .value = "pod|node|outside|ip",
+	 .help = "Who connects: a pod, this node, somebody outside the cluster, or an address. Without it: a pod for a cluster IP, somebody outside for all else."},
+	{.group = OUTPUT, .name = "proto", STRING(proto), .commands = EXPLAIN, .value = "tcp|udp|sctp",
+	 .help = "The protocol. Without it: the one that the Service's port has; tcp where there are several, or none."},
+	{.group = OUTPUT, .name = "ip-family", STRING(prefer_family), .commands = EXPLAIN, .initial = "ipv4", .value = "ipv4|ipv6",
+	 .help = "Of a Service with both, and for node ports, the family to explain."},
+	{.group = OUTPUT, .name = "kernel", WORD(kernel), .commands = EXPLAIN, .initial = "auto", .value = "auto|true|false",
+	 .help = "Compare with the rules that the kernel has. auto: not with --manifests, which may be those of any cluster."},
+	{.group = OUTPUT, .name = "namespace", .letter = 'n', STRING(name_space), .commands = LIST, .value = "name",
+	 .help = "Only Services of this namespace."},
+
 	{.group = LOGGING, .name = "v", .letter = 'v', FIELD(LEVEL, "logging.verbosity"), .commands = LOGS, .initial = "0",
 	 .help = "How much to log: 2 tells of each sync, 4 and more are for debugging."},
 	{.group = LOGGING, .name = "logging-format", FIELD(STRING, "logging.format"), .commands = LOGS, .initial = "text", .value = "text|json",
 	 .help = "How log lines are written."},
-	{.group = LOGGING, .name = "version", WORD(version), .commands = RUN | RENDER | CLEANUP, .value = "raw",
+	{.group = LOGGING, .name = "version", WORD(version), .commands = LOGS, .value = "raw",
 	 .help = "Print the version and exit; raw: with all details."},
 	{.group = LOGGING, .name = "help", .letter = 'h', BOOL(help), .commands = ALWAYS,
 	 .help = "Print this help and exit."},

@@ -80,7 +80,7 @@ def test_help_lists_every_command():
     for words in ([], ["--help"], ["-h"]):
         result = run("help", *words)
         assert (result.returncode, result.stderr) == (0, "")
-        for command in ("run", "render", "cleanup", "version", "help"):
+        for command in ("run", "render", "explain", "list", "cleanup", "version", "help"):
             assert re.search(rf"^  {command} ", result.stdout, re.M)
     assert run("--help").stdout == run("help").stdout == run("-h").stdout
 
@@ -99,7 +99,7 @@ def test_help_of_a_command_lists_its_flags(command):
 
 def test_manual_page_names_every_flag():
     manual = (SOURCE / "docs" / "portolan.8").read_text()
-    for command in ("run", "render", "cleanup"):
+    for command in ("run", "render", "explain", "list", "cleanup"):
         for name in re.findall(r"^  (?:-\w, )?--([a-z-]+)", run("help", command).stdout, re.M):
             assert f"Fl -{name}" in manual, name
 

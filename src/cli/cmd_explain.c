@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/doc.h"
+#include "base/text.h"
+#include "cli/output.h"
+#include "cli/snapshot.h"
+#include "explain/aim.h"
+
+struct explain_job {
+	struct aim aim;
+	bool from_address, has_from;
+	struct addr from_addr;
+	enum origin from;
+	enum protocol protocol; /* PROTOCOL_COUNT: not said */
+	enum family family;
+	enum output output;
+	bool kernel, live;
+};
+
+static bool given(const char *s)
+{
+	return s && *s;
+}
+
+static void check_from(const struct options *options, struct explain_job *job,
+		       struct problems *problems)
+{
+	if (!given(options->from))
+		return;
+	job->has_from = true;
+	if (origin_parse(options->from, &job->from))
+		return;
+	job->from_address = addr_parse(options->from, &job->from_addr) == 0;
+	if (!job->from_address)
+		problems_add(problems, "--from: \"%s\" is not pod, node, outside or an IP address",
+			     options->from);
+	else if (job->aim.kind == AIM_ADDRESS && job->from_addr.family != job->aim.addr.family)
+		problems_add(problems, "--from: %s is of another IP family than the destination",
+			     options->from);
+}
+
+static void check_protocol(const char *text, struct explain_job *job, struct problems *problems)
+{
+	for (job->protocol = 0; given(text) && job->protocol < PROTOCOL_COUNT; job->protocol++)
+		if (streq(text, protocol_name(job->protocol)))
+			return;
+	job->protocol = PROTOCOL_COUNT;
+	if (given(text))
+		problems_add(problems, "--proto: \"%s\" is not tcp, udp or sctp", text);
+}
+
+static void check_kernel(const struct options *options, struct explain_job *job,
+			 struct problems *problems)
+{
+	job->live = !given(options->manifests);
+	if (streq(options->kernel, "auto"))
+		job->kernel = job->live;
+	else if (flag_bool_parse(options->kernel, &job->kernel) < 0)
+		problems_add(problems, "--kernel: \"%s\" is not auto, true or false",
+			     options->kernel);
+	job->live = job->live || job->kernel;
+}
+
+static void check_job(const struct options *options, struct explain_job *job,
+		      struct problems *problems)
+{
+	struct err err;
+
+	if (!options->argument)
+		problems_add(problems, "what should be explained? Give ADDRESS:PORT, "
+				       "service/NAMESPACE/NAME[:PORT] or :NODEPORT");
+	else if (aim_parse(options->argument, &job->aim, &err) < 0)
+		problems_add(problems, "%s", err.text);
+	check_from(options, job, problems);
+	check_protocol(options->proto, job, problems);
+	check_kernel(options, job, problems);
+	output_parse(options->output, &job->output, problems);
+	if (streq(options->prefer_family, "ipv6"))
+		job->family = FAMILY_IPV6;
+	else if (!streq(options->prefer_family, "ipv4"))
+		problems_add(problems, "--ip-family: \"%s\" is not ipv4 or ipv6",
+			     options->prefer_family);
+	if (job->from_address)
+		job->family = (enum family)job->from_addr.family;
+}
+
+/* Who would call there, if nobody says: pods call cluster IPs, others what is for others. */
+static enum origin usual_origin(const struct model *model, const struct packet *packet)
+{
+	const struct service *service;
+	size_t at = 0;
+
+	while ((service = model_next_service(model, &at)))
+		if (service->has_cluster_ip[packet->family] &&
+		    addr_equal(&service->cluster_ip[packet->family], &packet->destination))
+			return ORIGIN_POD;
+	return addr_is_loopback(&packet->destination) ? ORIGIN_NODE : ORIGIN_OUTSIDE;
+}
+
+static int make_packet(const struct explain_job *job, const struct snapshot *snapshot,
+		       struct packet *packet, struct err *err)
+{
+	struct sender_input sender;
+	struct host host;
+	int r;
+
+	*packet = (struct packet){0};
+	r = aim_family(&job->aim, snapshot->model, job->family, &packet->family, err);
+	if (r < 0)
+		return r;
+	r = aim_resolve(&job->aim, snapshot->model, &snapshot->settings[packet->family],
+			job->protocol, packet, err);
+	if (r < 0)
+		return r;
+	if (job->from_address && job->from_addr.family != packet->family)
+		return err_set(err, -EINVAL, "--from is of another IP family than the destination");
+	host = explain_input(snapshot->explain[packet->family])->host;
+	sender = (struct sender_input){&snapshot->settings[packet->family],
+				       model_node(snapshot->model), &host};
+	if (job->from_address)
+		packet_from_address(packet, &sender, &job->from_addr);
+	else
+		packet_from(packet, &sender,
+			    job->has_from ? job->from : usual_origin(snapshot->model, packet));
+	return 0;
+}
+
+static void print_explanation(const struct explain_job *job, const struct explanation *explanation,
+			      struct text *text)
+{
+	struct human_style style;
+	struct doc doc;
+
+	if (job->output == OUTPUT_HUMAN) {
+		output_style(&style);
+		explanation_human(explanation, &style, text);
+		return;
+	}
+	doc_init(&doc, text, job->output == OUTPUT_JSON ? DOC_JSON : DOC_YAML);
+	explanation_doc(explanation, &doc, NULL);
+}
+
+static int exit_code(const struct explanation *explanation)
+{
+	if (explanation->kernel == KERNEL_DIFFERS)
+		return EXIT_KERNEL_DIFFERS;
+	return explanation_reaches(explanation) ? EXIT_DONE : EXIT_FAILED;
+}
+
+static int fail(const struct err *err, int code)
+{
+	fprintf(stderr, "portolan explain: %s\n", err->text);
+	return code;
+}
+
+static int explain_job(const struct explain_job *job, const struct options *options,
+		       const struct config *config)
+{
+	cleanup_snapshot struct snapshot snapshot = {0};
+	cleanup_explanation struct explanation *explanation = NULL;
+	cleanup_text struct text text = {0};
+	struct packet packet;
+	struct err err;
+	int r = snapshot_load(options, config, "explain", job->live, &snapshot, &err);
+
+	if (r < 0)
+		return fail(&err, EXIT_NO_STATE);
+	r = make_packet(job, &snapshot, &packet, &err);
+	if (r < 0)
+		return fail(&err, r == -EINVAL ? EXIT_USAGE : EXIT_FAILED);
+	explanation = explain_packet(snapshot.explain[packet.family], &packet);
+	print_explanation(job, explanation, &text);
+	if (snapshot_print(&text, &err) < 0)
+		return fail(&err, EXIT_NO_STATE);
+	return exit_code(explanation);
+}
+
+int cmd_explain(int argc, char **argv)
+{
+	cleanup_options struct options options = {0};
+	cleanup_problems struct problems problems = {0};
+	cleanup_config struct config config = {0};
+	struct explain_job job = {0};
+	int r = command_parse(COMMAND_EXPLAIN, argc, argv, &options);
+
+	if (r != EXIT_DONE)
+		return r == COMMAND_ANSWERED ? EXIT_DONE : r;
+	options_config(&options, &config, &problems);
+	check_job(&options, &job, &problems);
+	if (problems.n > 0) {
+		problems_print(&problems, "portolan explain");
+		r = EXIT_USAGE;
+	} else {
+		log_setup(config.log_format, config.verbosity);
+		r = explain_job(&job, &options, &config);
+	}
+	aim_done(&job.aim);
+	return r;
+}

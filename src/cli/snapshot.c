@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/snapshot.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "backends/backend.h"
+#include "base/text.h"
+#include "cli/kubeproxy_config.h"
+#include "cli/plugin.h"
+#include "kernel/interfaces.h"
+#include "sources/api_source.h"
+#include "sources/manifests.h"
+
+/* -- into the model */
+
+struct loading {
+	struct model *model;
+	struct event_base *loop; /* NULL: a folder, which is read at once */
+	const char *who;
+	bool synced;
+	char last[512]; /* what was reported last: the reason if nothing comes */
+};
+
+static void on_set_service(void *arg, struct service *service)
+{
+	model_set_service(((struct loading *)arg)->model, service);
+}
+
+static void on_remove_service(void *arg, const char *key)
+{
+	model_remove_service(((struct loading *)arg)->model, key);
+}
+
+static void on_set_slice(void *arg, struct slice *slice)
+{
+	model_set_slice(((struct loading *)arg)->model, slice);
+}
+
+static void on_remove_slice(void *arg, const char *key)
+{
+	model_remove_slice(((struct loading *)arg)->model, key);
+}
+
+static void on_set_node(void *arg, struct node *node)
+{
+	model_set_node(((struct loading *)arg)->model, node);
+}
+
+static void on_synced(void *arg)
+{
+	struct loading *loading = arg;
+
+	loading->synced = true;
+	if (loading->loop)
+		event_base_loopbreak(loading->loop);
+}
+
+static void on_report(void *arg, enum log_severity severity, const char *text)
+{
+	struct loading *loading = arg;
+
+	snprintf(loading->last, sizeof(loading->last), "%s", text);
+	if (severity != LOG_SEVERITY_INFO)
+		fprintf(stderr, "portolan %s: %s\n", loading->who, text);
+	else
+		log_debug(2, text);
+}
+
+static struct source_sink sink_of(struct loading *loading)
+{
+	return (struct source_sink){
+		.set_service = on_set_service,
+		.remove_service = on_remove_service,
+		.set_slice = on_set_slice,
+		.remove_slice = on_remove_slice,
+		.set_node = on_set_node,
+		.synced = on_synced,
+		.arg = loading,
+	};
+}
+
+/* -- from an API server */
+
+static const char *get_environment(const char *name)
+{
+	return getenv(name);
+}
+
+static int64_t wall_clock_s(void)
+{
+	return time(NULL);
+}
+
+static const char *kubeconfig_of(const struct config *config)
+{
+	return config->effective ? config->effective->message->clientconnection->kubeconfig : NULL;
+}
+
+static int wait_for_all(struct loading *loading, struct err *err)
+{
+	const struct timeval limit = {.tv_sec = SNAPSHOT_TIMEOUT_S};
+
+	if (!loading->synced) {
+		event_base_loopexit(loading->loop, &limit);
+		event_base_dispatch(loading->loop);
+	}
+	if (loading->synced)
+		return 0;
+	return err_set(err, -ETIMEDOUT, "the API server did not tell all objects in %d s%s%s",
+		       SNAPSHOT_TIMEOUT_S, loading->last[0] ? ": " : "", loading->last);
+}
+
+static int load_api(const struct options *options, const struct config *config,
+		    struct loading *loading, struct err *err)
+{
+	const struct source_sink sink = sink_of(loading);
+	struct plugin plugin = {0};
+	struct api_source_config api = {
+		.node_name = config->node_name,
+		.report = on_report,
+		.report_arg = loading,
+	};
+	struct api_source *source = NULL;
+	int r;
+
+	loading->loop = event_base_new();
+	api.credentials = (struct credentials_config){
+		.kubeconfig = kubeconfig_of(config),
+		.master = options->master,
+		.getenv = get_environment,
+		.now_s = wall_clock_s,
+		.runner = plugin_runner(&plugin, loading->loop),
+	};
+	r = api_source_start(loading->loop, &api, &sink, &source, err);
+	if (r == 0)
+		r = wait_for_all(loading, err);
+	api_source_free(source);
+	event_base_free(loading->loop);
+	return r;
+}
+
+static int load_objects(const struct options *options, const struct config *config,
+			struct loading *loading, struct snapshot *snapshot, struct err *err)
+{
+	const struct source_sink sink = sink_of(loading);
+	int r;
+
+	if (!options->manifests || !options->manifests[0])
+		return load_api(options, config, loading, err);
+	r = manifests_load(options->manifests, config->node_name, &sink, on_report, loading, err);
+	if (r < 0)
+		return err_wrap(err, r, "--manifests");
+	snapshot->n_broken = (size_t)r;
+	return 0;
+}
+
+/* -- what follows from them */
+
+/* As far as they can be known from objects. */
+static void node_addresses(struct snapshot *snapshot, enum family family)
+{
+	const struct node *node = model_node(snapshot->model);
+	size_t n_node = node ? node->n_addresses : 0;
+	struct addr *addresses = xcalloc(n_node + 2, sizeof(*addresses));
+	struct node_ips ips;
+	size_t n = 0;
+
+	config_node_ips(snapshot->config, node, &ips);
+	for (size_t i = 0; i < n_node; i++)
+		if (node->addresses[i].family == family)
+			addresses[n++] = node->addresses[i];
+	addresses[n++] = ips.addr[family];
+	addr_parse(family == FAMILY_IPV4 ? "127.0.0.1" : "::1", &addresses[n++]);
+	snapshot->addresses[family] = addresses;
+	snapshot->n_addresses[family] = n;
+}
+
+static int add_family(struct snapshot *snapshot, enum family family, struct err *err)
+{
+	struct explain_input input = {
+		.mode = snapshot->config->backend == &backend_nftables ? EXPLAIN_NFTABLES
+								       : EXPLAIN_IPTABLES,
+		.settings = &snapshot->settings[family],
+		.model = snapshot->model,
+	};
+	int r = config_settings(snapshot->config, model_node(snapshot->model), family,
+				&snapshot->settings[family], err);
+
+	if (r < 0)
+		return r;
+	snapshot->has_settings[family] = true;
+	if (snapshot->live)
+		r = interfaces_addresses(family, &snapshot->addresses[family],
+					 &snapshot->n_addresses[family], err);
+	else
+		node_addresses(snapshot, family);
+	if (r < 0)
+		return r;
+	input.host = (struct host){snapshot->addresses[family], snapshot->n_addresses[family]};
+	snapshot->explain[family] = explain_new(&input);
+	return 0;
+}
+
+int snapshot_load(const struct options *options, const struct config *config, const char *who,
+		  bool live, struct snapshot *ret, struct err *err)
+{
+	struct loading loading = {.who = who};
+	int r;
+
+	*ret = (struct snapshot){
+		.config = config,
+		.model = model_new(config->node_name, 0),
+		.live = live,
+	};
+	loading.model = ret->model;
+	r = load_objects(options, config, &loading, ret, err);
+	for (enum family family = 0; r == 0 && family < FAMILY_COUNT; family++)
+		r = add_family(ret, family, err);
+	return r;
+}
+
+void snapshot_done(struct snapshot *snapshot)
+{
+	for (enum family family = 0; family < FAMILY_COUNT; family++) {
+		explain_free(snapshot->explain[family]);
+		free(snapshot->addresses[family]);
+		if (snapshot->has_settings[family])
+			config_settings_done(&snapshot->settings[family]);
+	}
+	model_free(snapshot->model);
+	*snapshot = (struct snapshot){0};
+}
+
+int snapshot_print(struct text *text, struct err *err)
+{
+	const char *data;
+	size_t n;
+
+	while ((data = text_head(text, &n))) {
+		if (fwrite(data, 1, n, stdout) != n)
+			return err_sys(err, -errno, "writing to standard output");
+		text_consume(text, n);
+	}
+	if (fflush(stdout) != 0)
+		return err_sys(err, -errno, "writing to standard output");
+	return 0;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The cluster as it is now, for commands that look once and end: objects from a folder or from an
+ * API server, settings, this node's addresses, and the rules that follow from them.
+ */
+
+#include "cli/options.h"
+#include "explain/explain.h"
+
+struct snapshot {
+	const struct config *config;
+	struct model *model;
+	bool live;       /* this is the node itself: interfaces and rules can be read */
+	size_t n_broken; /* files and objects that are not in force; they have been named */
+	bool has_settings[FAMILY_COUNT];
+	struct settings settings[FAMILY_COUNT];
+	struct addr *addresses[FAMILY_COUNT];
+	size_t n_addresses[FAMILY_COUNT];
+	struct explain *explain[FAMILY_COUNT];
+};
+
+/* How long an API server may take to tell all. */
+#define SNAPSHOT_TIMEOUT_S 30
+
+/*
+ * who: for messages on standard error. live: addresses are those of this host's interfaces, else
+ * those of the Node. *ret is good for snapshot_done() in all cases.
+ */
+int snapshot_load(const struct options *options, const struct config *config, const char *who,
+		  bool live, struct snapshot *ret, struct err *err);
+void snapshot_done(struct snapshot *snapshot);
+#define cleanup_snapshot attr_cleanup(snapshot_done)
+
+/* Writes all of it to standard output. */
+int snapshot_print(struct text *text, struct err *err);

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Counts test cases after `meson test`: count.py BUILD [SUITE...].
+"""Counts test cases after runs of `meson test`: count.py BUILD [SUITE...].
 
-Meson's log names every program that ran and how it ended; its JUnit file knows the TAP points of unit tests; pytest files
+Meson's logs name every program that ran and how it ended; its JUnit files know the TAP points of unit tests; pytest files
 leave a JUnit file each under BUILD/junit. A program that ended badly although none of its cases failed counts as one
 failure, and so does each SUITE of which nothing ran. The last line is `N passed, N failed, N skipped`.
 """
@@ -25,9 +25,9 @@ def cases_in(element):
 
 
 def tap_cases(build):
-    """{'unit / addr': cases} from Meson's JUnit file."""
-    root = xml.parse(build / 'meson-logs' / 'testlog.junit.xml').getroot()
-    return {suite.get('name').split(':', 1)[1]: cases_in(suite) for suite in root.iter('testsuite')
+    """{'unit / addr': cases} from Meson's JUnit files."""
+    roots = [xml.parse(path).getroot() for path in (build / 'meson-logs').glob('testlog*.junit.xml')]
+    return {suite.get('name').split(':', 1)[1]: cases_in(suite) for root in roots for suite in root.iter('testsuite')
             if ':' in suite.get('name')}
 
 
@@ -39,9 +39,10 @@ def pytest_cases(build):
 
 def programs(build):
     """('unit / addr', result) for everything that ran."""
-    for line in (build / 'meson-logs' / 'testlog.json').read_text().splitlines():
-        entry = json.loads(line)
-        yield entry['name'].split(':', 1)[-1], entry['result']
+    for path in sorted((build / 'meson-logs').glob('testlog*.json')):
+        for line in path.read_text().splitlines():
+            entry = json.loads(line)
+            yield entry['name'].split(':', 1)[-1], entry['result']
 
 
 def results(build, suites):

@@ -4,12 +4,22 @@
 #include <sys/time.h>
 #include <time.h>
 
-int64_t clock_now_ns(void)
+static int64_t read_clock(clockid_t id)
 {
 	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
+	clock_gettime(id, &now);
 	return (int64_t)now.tv_sec * CLOCK_NS_PER_SECOND + now.tv_nsec;
+}
+
+int64_t clock_now_ns(void)
+{
+	return read_clock(CLOCK_MONOTONIC);
+}
+
+int64_t clock_cpu_ns(void)
+{
+	return read_clock(CLOCK_THREAD_CPUTIME_ID);
 }
 
 void clock_to_timeval(int64_t ns, struct timeval *ret)

@@ -11,5 +11,6 @@
 struct timeval;
 
 int64_t clock_now_ns(void); /* CLOCK_MONOTONIC */
+int64_t clock_cpu_ns(void); /* that this thread has used, on whatever core */
 /* Rounds up, so that a timer never fires before its time; negative counts as zero. */
 void clock_to_timeval(int64_t ns, struct timeval *ret);

@@ -2,6 +2,7 @@
 #include "kernel/conntrack.h"
 
 #include <arpa/inet.h>
+#include <endian.h>
 #include <errno.h>
 #include <linux/netfilter/nf_conntrack_tcp.h>
 #include <linux/netfilter/nfnetlink.h>
@@ -69,6 +70,12 @@ static uint32_t take_u32(const struct nlattr *attr)
 								  : 0;
 }
 
+static uint64_t take_u64(const struct nlattr *attr)
+{
+	return attr && mnl_attr_validate(attr, MNL_TYPE_U64) >= 0 ? be64toh(mnl_attr_get_u64(attr))
+								  : 0;
+}
+
 static int decode_addresses(const struct nlattr *nest, struct conntrack_tuple *ret)
 {
 	const struct nlattr *v[CTA_IP_MAX + 1] = {0};
@@ -101,14 +108,31 @@ static int decode_tuple(const struct nlattr *nest, uint8_t *ret_protocol,
 	return 0;
 }
 
+static void decode_counters(const struct nlattr *nest, enum conntrack_dir dir,
+			    struct conntrack_flow *ret)
+{
+	const struct nlattr *v[CTA_COUNTERS_MAX + 1] = {0};
+
+	if (!nest || parse_nested(nest, v, CTA_COUNTERS_MAX) < 0)
+		return;
+	ret->counted = true;
+	ret->packets[dir] = take_u64(v[CTA_COUNTERS_PACKETS]);
+	ret->bytes[dir] = take_u64(v[CTA_COUNTERS_BYTES]);
+}
+
+static bool is_flow(const struct nlmsghdr *message)
+{
+	return message->nlmsg_type == (NFNL_SUBSYS_CTNETLINK << 8 | IPCTNL_MSG_CT_NEW) ||
+	       message->nlmsg_type == (NFNL_SUBSYS_CTNETLINK << 8 | IPCTNL_MSG_CT_DELETE);
+}
+
 int conntrack_decode(const struct nlmsghdr *message, struct conntrack_flow *ret)
 {
 	const struct nlattr *v[CTA_MAX + 1] = {0};
 	struct attributes attributes = {v, CTA_MAX};
 
 	*ret = (struct conntrack_flow){0};
-	if (message->nlmsg_type != (NFNL_SUBSYS_CTNETLINK << 8 | IPCTNL_MSG_CT_NEW) ||
-	    message->nlmsg_len < MNL_NLMSG_HDRLEN + sizeof(struct nfgenmsg) ||
+	if (!is_flow(message) || message->nlmsg_len < MNL_NLMSG_HDRLEN + sizeof(struct nfgenmsg) ||
 	    mnl_attr_parse(message, sizeof(struct nfgenmsg), take_attribute, &attributes) < 0)
 		return -EBADMSG;
 	if (decode_tuple(v[CTA_TUPLE_ORIG], &ret->protocol, &ret->original) < 0 ||
@@ -117,6 +141,8 @@ int conntrack_decode(const struct nlmsghdr *message, struct conntrack_flow *ret)
 	ret->status = take_u32(v[CTA_STATUS]);
 	ret->id = take_u32(v[CTA_ID]);
 	ret->zone = take_u16(v[CTA_ZONE]);
+	decode_counters(v[CTA_COUNTERS_ORIG], CONNTRACK_ORIGINAL, ret);
+	decode_counters(v[CTA_COUNTERS_REPLY], CONNTRACK_REPLY, ret);
 	return 0;
 }
 

@@ -3,7 +3,8 @@
 
 /*
  * The kernel's connection tracking table, over ctnetlink: reading flows that fit a filter, deleting
- * single ones, and what the table says of itself.
+ * single ones, and what the table says of itself. conntrack_walk.h reads without waiting,
+ * conntrack_listener.h hears of flows that end.
  *
  * The filter is the kernel's own (since Linux 5.8) but for IPv6 addresses: flows that do not fit are
  * never copied. Reading is not atomic: flows may come and go meanwhile, and one may be reported
@@ -20,6 +21,12 @@ struct conntrack_tuple {
 	uint16_t src_port, dst_port; /* 0 for protocols without */
 };
 
+enum conntrack_dir {
+	CONNTRACK_ORIGINAL = 0,
+	CONNTRACK_REPLY,
+	CONNTRACK_DIR_COUNT,
+};
+
 struct conntrack_flow {
 	uint8_t protocol; /* IPPROTO_* */
 	struct conntrack_tuple original;
@@ -27,6 +34,9 @@ struct conntrack_flow {
 	uint32_t status; /* IPS_* bits */
 	uint32_t id;
 	uint16_t zone;
+	bool counted; /* it began while nf_conntrack_acct was on; if not, what follows is 0 */
+	uint64_t packets[CONNTRACK_DIR_COUNT];
+	uint64_t bytes[CONNTRACK_DIR_COUNT]; /* with their IP headers */
 };
 
 struct conntrack_filter {
@@ -55,5 +65,6 @@ struct conntrack_stats {
 
 int conntrack_stats(struct conntrack_stats *ret, struct err *err);
 
-/* A message of the kernel; -EBADMSG when it is no flow. Lengths are not trusted. */
+/* A message of the kernel, of a flow that is there or (IPCTNL_MSG_CT_DELETE) just went; -EBADMSG when
+ * it is no flow. Lengths are not trusted. */
 int conntrack_decode(const struct nlmsghdr *message, struct conntrack_flow *ret);

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Real flows in a network namespace of the test's own: read in slices, and heard when they end. */
+
+#include <errno.h>
+#include <event2/event.h>
+#include <linux/netfilter/nf_conntrack_common.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "fake_tools.h"
+#include "kernel/conntrack_listener.h"
+#include "kernel/conntrack_walk.h"
+#include "kernel/sysctl.h"
+
+#define PLAIN      7001 /* a port of loopback */
+#define TRANSLATED 7002 /* leads to the one before */
+#define MANY       3000
+#define PAYLOAD    100
+#define HEADERS    (20 + 8) /* IPv4, UDP */
+
+static void run(const char *command)
+{
+	assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c): the tests' own words */
+}
+
+static void start_tracking(void)
+{
+	struct err err;
+
+	if (unshare(CLONE_NEWNET) < 0) {
+		print_message("no private network namespace: %s\n", strerror(errno));
+		skip();
+	}
+	run("ip link set lo up");
+	run("nft 'add table inet t; add chain inet t c { type nat hook output priority -100; }; "
+	    "add rule inet t c udp dport 7002 dnat ip to 127.0.0.1:7001'");
+	assert_true(sysctl_ensure("net/netfilter/nf_conntrack_acct", 1, &err) >= 0);
+}
+
+/* A flow of one datagram, from a port of its own (0: any). */
+static void send_udp(uint16_t from, uint16_t to)
+{
+	const struct sockaddr_in source = {.sin_family = AF_INET,
+					   .sin_port = htons(from),
+					   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	const struct sockaddr_in target = {.sin_family = AF_INET,
+					   .sin_port = htons(to),
+					   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	cleanup_fd int fd = socket(AF_INET, SOCK_DGRAM, 0);
+	static const char payload[PAYLOAD];
+
+	assert_true(fd >= 0);
+	assert_int_equal(bind(fd, (const void *)&source, sizeof(source)), 0);
+	assert_int_equal(sendto(fd, payload, PAYLOAD, 0, (const void *)&target, sizeof(target)),
+			 PAYLOAD);
+}
+
+struct seen {
+	struct event_base *loop;
+	size_t n;
+	struct conntrack_flow last;
+	struct conntrack_walk *walk;
+	struct conntrack_walk_result result;
+	size_t turns; /* that others had meanwhile */
+	struct event *other;
+};
+
+static void note(void *arg, const struct conntrack_flow *flow)
+{
+	struct seen *seen = arg;
+
+	seen->n++;
+	seen->last = *flow;
+}
+
+static void on_done(void *arg, const struct conntrack_walk_result *result)
+{
+	struct seen *seen = arg;
+
+	seen->result = *result;
+	seen->walk = conntrack_walk_free(seen->walk);
+	event_base_loopbreak(seen->loop);
+}
+
+static void on_turn(evutil_socket_t fd attr_unused, short what attr_unused, void *arg)
+{
+	static const struct timeval at_once = {0};
+	struct seen *seen = arg;
+
+	seen->turns++;
+	event_add(seen->other, &at_once);
+}
+
+static struct seen walk(uint32_t status, size_t most)
+{
+	struct seen seen = {.loop = event_base_new()};
+	const struct conntrack_walk_config config = {
+		.status = status, .most = most, .flow = note, .done = on_done, .arg = &seen};
+	static const struct timeval at_once = {0};
+	struct err err;
+
+	seen.other = evtimer_new(seen.loop, on_turn, &seen);
+	event_add(seen.other, &at_once);
+	assert_int_equal(conntrack_walk_start(seen.loop, &config, &seen.walk, &err), 0);
+	assert_int_equal(seen.n, 0);
+	event_base_dispatch(seen.loop);
+	event_free(seen.other);
+	event_base_free(seen.loop);
+	assert_null(seen.walk);
+	assert_int_equal(seen.result.error, 0);
+	assert_int_equal(seen.result.flows, seen.n);
+	return seen;
+}
+
+static void flows_are_read_with_what_was_counted(void **state attr_unused)
+{
+	struct seen seen;
+
+	start_tracking();
+	send_udp(0, PLAIN);
+	send_udp(0, TRANSLATED);
+	assert_int_equal(walk(0, 0).n, 2);
+	seen = walk(IPS_DST_NAT, 0);
+	assert_int_equal(seen.n, 1);
+	assert_true(seen.last.counted);
+	assert_int_equal(seen.last.original.dst_port, TRANSLATED);
+	assert_int_equal(seen.last.reply.src_port, PLAIN);
+	assert_int_equal(seen.last.packets[CONNTRACK_ORIGINAL], 1);
+	assert_int_equal(seen.last.bytes[CONNTRACK_ORIGINAL], PAYLOAD + HEADERS);
+	assert_int_equal(seen.last.packets[CONNTRACK_REPLY], 0);
+	assert_true(seen.result.spent_ns > 0);
+}
+
+static void a_large_table_is_read_in_slices(void **state attr_unused)
+{
+	struct seen seen;
+
+	start_tracking();
+	for (uint16_t i = 0; i < MANY; i++)
+		send_udp((uint16_t)(10000 + i), PLAIN);
+	seen = walk(0, 0);
+	assert_int_equal(seen.n, MANY);
+	assert_true(seen.turns > 1);
+	seen = walk(0, MANY / 2);
+	assert_in_range(seen.n, MANY / 2, MANY - 1);
+	assert_int_equal(walk(IPS_DST_NAT, 0).n, 0);
+}
+
+static void a_walk_can_be_given_up(void **state attr_unused)
+{
+	struct seen seen = {.loop = event_base_new()};
+	const struct conntrack_walk_config config = {.flow = note, .done = on_done, .arg = &seen};
+	struct err err;
+
+	start_tracking();
+	send_udp(0, PLAIN);
+	assert_int_equal(conntrack_walk_start(seen.loop, &config, &seen.walk, &err), 0);
+	assert_null(conntrack_walk_free(seen.walk));
+	event_base_dispatch(seen.loop);
+	assert_int_equal(seen.n, 0);
+	event_base_free(seen.loop);
+}
+
+/* -- ends */
+
+static void on_end(void *arg, const struct conntrack_flow *flow)
+{
+	struct seen *seen = arg;
+
+	note(seen, flow);
+	event_base_loopbreak(seen->loop);
+}
+
+static void on_lost(void *arg attr_unused)
+{
+	fail_msg("something was lost");
+}
+
+static void ends_of_translated_flows_are_heard(void **state attr_unused)
+{
+	struct seen seen = {.loop = event_base_new()};
+	const struct conntrack_listener_events events = {on_end, on_lost, &seen};
+	struct conntrack_listener *listener = NULL;
+	struct err err;
+
+	start_tracking();
+	assert_int_equal(conntrack_listener_open(seen.loop, &events, &listener, &err), 0);
+	send_udp(0, PLAIN);
+	send_udp(0, TRANSLATED);
+	run("conntrack -D -p udp --orig-port-dst 7001 >/dev/null 2>&1");
+	event_base_loop(seen.loop, EVLOOP_NONBLOCK);
+	assert_int_equal(seen.n, 0); /* that one was not translated */
+	run("conntrack -D -p udp --orig-port-dst 7002 >/dev/null 2>&1");
+	event_base_dispatch(seen.loop);
+	assert_int_equal(seen.n, 1);
+	assert_int_equal(seen.last.original.dst_port, TRANSLATED);
+	assert_true(seen.last.counted);
+	assert_int_equal(seen.last.bytes[CONNTRACK_ORIGINAL], PAYLOAD + HEADERS);
+	assert_true(seen.last.status & IPS_DST_NAT);
+	assert_null(conntrack_listener_free(listener));
+	assert_null(conntrack_listener_free(NULL));
+	event_base_free(seen.loop);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(flows_are_read_with_what_was_counted),
+		cmocka_unit_test(a_large_table_is_read_in_slices),
+		cmocka_unit_test(a_walk_can_be_given_up),
+		cmocka_unit_test(ends_of_translated_flows_are_heard),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -14,6 +14,7 @@
 #include "backends/backend.h"
 #include "base/clock.h"
 #include "cli/command.h"
+#include "cli/conntrack_watch.h"
 #include "cli/duration.h"
 #include "cli/host_setup.h"
 #include "cli/kubeproxy_config.h"
@@ -56,8 +57,9 @@ struct daemon {
 	struct proxying_input proxying_input;
 	struct proxying *proxying; /* NULL before the phase of that name */
 	struct telemetry *telemetry;
-	struct servers *servers; /* from the same phase on */
-	struct event *last_word; /* ends the program; see on_server_failed() */
+	struct servers *servers;       /* from the same phase on */
+	struct conntrack_watch *watch; /* likewise */
+	struct event *last_word;       /* ends the program; see on_server_failed() */
 };
 
 static void end(struct daemon *daemon, int exit_code)
@@ -207,6 +209,32 @@ static struct telemetry *make_telemetry(struct daemon *daemon)
 	});
 }
 
+/* -- connection tracking */
+
+static void on_table_filling(void *arg, enum table_level level, const char *note)
+{
+	static const char *const reasons[] = {
+		[TABLE_FILLING] = "ConntrackTableFilling",
+		[TABLE_NEARLY_FULL] = "ConntrackTableNearlyFull",
+	};
+
+	static_assert(ARRAY_SIZE(reasons) == TABLE_LEVEL_COUNT, "a reason for each level");
+	record_of_node(arg, reasons[level], "WatchConntrack", note);
+}
+
+static void start_watch(struct daemon *daemon)
+{
+	daemon->watch = conntrack_watch_new(&(struct conntrack_watch_config){
+		.loop = daemon->loop,
+		.model = daemon->model,
+		.cores = sysconf(_SC_NPROCESSORS_ONLN),
+		.now_ns = clock_now_ns,
+		.stats = conntrack_stats,
+		.warned = on_table_filling,
+		.arg = daemon,
+	});
+}
+
 /* -- the phases */
 
 /* The Service that has to wait learns of it where its owner looks. */
@@ -261,6 +289,7 @@ static void begin(struct daemon *daemon)
 		return;
 	/* what kube-proxy says of itself where it has come so far */
 	record_of_node(daemon, "Starting", "StartKubeProxy", "");
+	start_watch(daemon);
 	proxying_start(daemon->proxying);
 }
 
@@ -571,6 +600,7 @@ static int run_loop(struct daemon *daemon, struct err *err)
 static void daemon_done(struct daemon *daemon)
 {
 	servers_free(daemon->servers);
+	conntrack_watch_free(daemon->watch);
 	events_free(daemon->events);
 	manifests_free(daemon->manifests);
 	api_source_free(daemon->api);

@@ -23,6 +23,7 @@
 #include "cli/reload.h"
 #include "cli/servers.h"
 #include "cli/telemetry.h"
+#include "cli/traffic_meter.h"
 #include "sources/api_source.h"
 #include "sources/events.h"
 #include "sources/manifests.h"
@@ -59,6 +60,7 @@ struct daemon {
 	struct telemetry *telemetry;
 	struct servers *servers;       /* from the same phase on */
 	struct conntrack_watch *watch; /* likewise */
+	struct traffic_meter *meter;   /* likewise; NULL also where nobody asked for it */
 	struct event *last_word;       /* ends the program; see on_server_failed() */
 };
 
@@ -235,6 +237,20 @@ static void start_watch(struct daemon *daemon)
 	});
 }
 
+static void start_meter(struct daemon *daemon)
+{
+	const struct options *options = daemon->input->options;
+
+	if (!options->service_metrics)
+		return;
+	daemon->meter = traffic_meter_new(&(struct traffic_meter_config){
+		.loop = daemon->loop,
+		.model = daemon->model,
+		.metrics = telemetry_metrics(daemon->telemetry),
+		.limit = (size_t)options->service_metrics_limit,
+	});
+}
+
 /* -- the phases */
 
 /* The Service that has to wait learns of it where its owner looks. */
@@ -290,6 +306,7 @@ static void begin(struct daemon *daemon)
 	/* what kube-proxy says of itself where it has come so far */
 	record_of_node(daemon, "Starting", "StartKubeProxy", "");
 	start_watch(daemon);
+	start_meter(daemon);
 	proxying_start(daemon->proxying);
 }
 
@@ -350,6 +367,7 @@ static void on_set_service(void *arg, struct service *service)
 	struct daemon *daemon = arg;
 
 	telemetry_service_event(daemon->telemetry);
+	traffic_meter_services_changed(daemon->meter);
 	proxying_request(daemon->proxying, model_set_service(daemon->model, service));
 }
 
@@ -358,6 +376,7 @@ static void on_remove_service(void *arg, const char *key)
 	struct daemon *daemon = arg;
 
 	telemetry_service_event(daemon->telemetry);
+	traffic_meter_services_changed(daemon->meter);
 	proxying_request(daemon->proxying, model_remove_service(daemon->model, key));
 }
 
@@ -600,6 +619,7 @@ static int run_loop(struct daemon *daemon, struct err *err)
 static void daemon_done(struct daemon *daemon)
 {
 	servers_free(daemon->servers);
+	traffic_meter_free(daemon->meter);
 	conntrack_watch_free(daemon->watch);
 	events_free(daemon->events);
 	manifests_free(daemon->manifests);

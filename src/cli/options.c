@@ -125,6 +125,13 @@ static void take_probe(const struct options *options, struct config *config,
 	config->probe_interval_ns = options->probe_interval;
 }
 
+static void check_service_metrics(const struct options *options, struct problems *problems)
+{
+	if (options->service_metrics_limit < 0)
+		problems_add(problems, "--service-metrics-limit: %d is less than 0",
+			     options->service_metrics_limit);
+}
+
 /* From here on all values are known to be good. */
 
 static void take_server(const char *text, struct config_server *ret)
@@ -257,6 +264,7 @@ int options_config(const struct options *options, struct config *ret, struct pro
 	take_iptables(options, ret, problems);
 	take_terminate(options, ret, problems);
 	take_probe(options, ret, problems);
+	check_service_metrics(options, problems);
 	kubeproxy_config_validate(ret->effective, &gates, problems);
 	if (!given(options->write_config_to))
 		take_mode(ret, problems);

@@ -32,6 +32,8 @@ struct options {
 	const char *probe;
 	const char *probe_target;
 	int64_t probe_interval;
+	bool service_metrics;
+	int32_t service_metrics_limit;
 
 	/* what to do instead of running */
 	const char *write_config_to;

@@ -115,6 +115,11 @@ const struct flag options_flags[] = {
 	{.group = SERVERS, .name = "show-hidden-metrics-for-version", FIELD(STRING, "showHiddenMetricsForVersion"), .commands = BOTH, .value = "major.minor",
 	 .help = "Show metrics that were hidden since this version: the previous minor one, or none."},
 
+	{.group = SERVERS, .name = "service-metrics", BOOL(service_metrics), .commands = BOTH,
+	 .help = "Count connections, packets and bytes of each service port, and tell them with the metrics. Turns on the kernel's accounting of connections."},
+	{.group = SERVERS, .name = "service-metrics-limit", INT(service_metrics_limit), .commands = BOTH, .initial = "1000", .value = "ports",
+	 .help = "Most service ports with numbers of their own: those with the most traffic. The others are told as one sum."},
+
 	{.group = CONNTRACK, .name = "conntrack-max-per-core", FIELD(INT, "conntrack.maxPerCore"), .commands = BOTH, .initial = "32768",
 	 .help = "Most connections to track, for each core; 0: leave the limit as it is."},
 	{.group = CONNTRACK, .name = "conntrack-min", FIELD(INT, "conntrack.min"), .commands = BOTH, .initial = "131072",

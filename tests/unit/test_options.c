@@ -321,6 +321,20 @@ static void settings_carry_the_configuration(void **state)
 	config_settings_done(&settings);
 }
 
+static void traffic_is_not_counted_unless_asked_for(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(configure(f, NULL), 0);
+	assert_false(f->options.service_metrics);
+	assert_int_equal(f->options.service_metrics_limit, 1000);
+	assert_int_equal(configure(f, "--service-metrics", "--service-metrics-limit=0", NULL), 0);
+	assert_true(f->options.service_metrics);
+	assert_int_equal(f->options.service_metrics_limit, 0);
+	assert_refused(f, "--service-metrics-limit=-1",
+		       "--service-metrics-limit: -1 is less than 0");
+}
+
 static void iptables_choices_are_read_and_refused(void **state)
 {
 	struct fixture *f = *state;
@@ -514,6 +528,7 @@ int main(void)
 		TEST(node_ips_come_from_the_node),
 		TEST(node_ips_follow_the_bind_address),
 		TEST(settings_carry_the_configuration),
+		TEST(traffic_is_not_counted_unless_asked_for),
 		TEST(iptables_choices_are_read_and_refused),
 		TEST(fractions_out_of_range_are_refused),
 		TEST(min_sync_period_is_explicit_when_a_flag_gives_it),

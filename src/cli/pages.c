@@ -6,19 +6,19 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "cli/command.h"
 #include "cli/duration.h"
 #include "cli/kubeproxy_config.h"
 #include "cli/options.h"
 #include "cli/telemetry.h"
-#include "serving/metrics.h"
 #include "serving/process_metrics.h"
 
 #define WARNING      "For people and for debugging: what this page looks like may change.\n"
 #define TYPE_METRICS "text/plain; version=0.0.4; charset=utf-8"
 #define SECONDS_MAX  24
 
-typedef void page_fn(const struct pages *pages, struct http_exchange *exchange);
+typedef void page_fn(struct pages *pages, struct http_exchange *exchange);
 
 struct page {
 	const char *path;
@@ -38,7 +38,7 @@ static void reply_health(struct http_exchange *exchange, int status, struct text
 	http_reply(exchange, status, headers, ARRAY_SIZE(headers), body);
 }
 
-static void page_healthz(const struct pages *pages, struct http_exchange *exchange)
+static void page_healthz(struct pages *pages, struct http_exchange *exchange)
 {
 	cleanup_text struct text body = {0};
 	int status = telemetry_healthz(pages->telemetry, &body);
@@ -46,7 +46,7 @@ static void page_healthz(const struct pages *pages, struct http_exchange *exchan
 	reply_health(exchange, status, &body);
 }
 
-static void page_livez(const struct pages *pages, struct http_exchange *exchange)
+static void page_livez(struct pages *pages, struct http_exchange *exchange)
 {
 	cleanup_text struct text body = {0};
 	int status = telemetry_livez(pages->telemetry, &body);
@@ -68,16 +68,16 @@ static void reply_metrics(struct http_exchange *exchange, struct text *body)
 	http_reply(exchange, 200, headers, ARRAY_SIZE(headers), body);
 }
 
-static void page_metrics(const struct pages *pages, struct http_exchange *exchange)
+static void page_metrics(struct pages *pages, struct http_exchange *exchange)
 {
 	cleanup_text struct text body = {0};
 
-	metrics_print(telemetry_metrics(pages->telemetry), &body);
+	scrape_print(&pages->scrape, telemetry_metrics(pages->telemetry), clock_now_ns(), &body);
 	reply_metrics(exchange, &body);
 }
 
 /* The health of the program's parts, of which kube-proxy has none. */
-static void page_slis(const struct pages *pages attr_unused, struct http_exchange *exchange)
+static void page_slis(struct pages *pages attr_unused, struct http_exchange *exchange)
 {
 	cleanup_text struct text body = {0};
 
@@ -93,17 +93,17 @@ static void page_slis(const struct pages *pages attr_unused, struct http_exchang
 
 /* -- small pages */
 
-static void page_ok(const struct pages *pages attr_unused, struct http_exchange *exchange)
+static void page_ok(struct pages *pages attr_unused, struct http_exchange *exchange)
 {
 	http_reply_text(exchange, 200, "ok");
 }
 
-static void page_mode(const struct pages *pages, struct http_exchange *exchange)
+static void page_mode(struct pages *pages, struct http_exchange *exchange)
 {
 	http_reply_text(exchange, 200, pages->config->effective->message->mode);
 }
 
-static void page_configz(const struct pages *pages, struct http_exchange *exchange)
+static void page_configz(struct pages *pages, struct http_exchange *exchange)
 {
 	cleanup_text struct text body = {0};
 
@@ -121,7 +121,7 @@ static void reply_plain(struct http_exchange *exchange, struct text *body)
 	http_reply(exchange, 200, headers, ARRAY_SIZE(headers), body);
 }
 
-static void page_pprof(const struct pages *pages attr_unused, struct http_exchange *exchange)
+static void page_pprof(struct pages *pages attr_unused, struct http_exchange *exchange)
 {
 	http_reply_text(exchange, 404,
 			"Portolan is not a Go program and has no profiles to offer; perf(1) can "
@@ -182,7 +182,7 @@ static int compare_flags(const void *a, const void *b)
 		      (*(const struct flag *const *)b)->name);
 }
 
-static void page_flagz(const struct pages *pages, struct http_exchange *exchange)
+static void page_flagz(struct pages *pages, struct http_exchange *exchange)
 {
 	cleanup_free const struct flag **flags =
 		xcalloc(options_n_flags, sizeof(const struct flag *));
@@ -207,7 +207,7 @@ static void page_flagz(const struct pages *pages, struct http_exchange *exchange
 
 /* -- /statusz */
 
-static void page_statusz(const struct pages *pages, struct http_exchange *exchange);
+static void page_statusz(struct pages *pages, struct http_exchange *exchange);
 
 static const struct page pages_of_metrics[] = {
 	{"/configz", page_configz, NULL},
@@ -224,7 +224,7 @@ static const struct page pages_of_health[] = {
 	{"/livez", page_livez, NULL},
 };
 
-static void page_statusz(const struct pages *pages attr_unused, struct http_exchange *exchange)
+static void page_statusz(struct pages *pages attr_unused, struct http_exchange *exchange)
 {
 	time_t start = (time_t)process_start_time();
 	long long up = (long long)(time(NULL) - start);
@@ -259,7 +259,7 @@ static bool gate_is_on(const struct pages *pages, const char *name)
 	return gates_on(&gates, name);
 }
 
-static void answer(const struct pages *pages, const struct page *all, size_t n,
+static void answer(struct pages *pages, const struct page *all, size_t n,
 		   struct http_exchange *exchange, const struct http_request *request)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -282,4 +282,9 @@ void pages_health(void *arg, struct http_exchange *exchange, const struct http_r
 void pages_metrics(void *arg, struct http_exchange *exchange, const struct http_request *request)
 {
 	answer(arg, pages_of_metrics, ARRAY_SIZE(pages_of_metrics), exchange, request);
+}
+
+void pages_done(struct pages *pages)
+{
+	scrape_done(&pages->scrape);
 }

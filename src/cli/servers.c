@@ -124,6 +124,7 @@ struct servers *servers_free(struct servers *servers)
 		http_server_close(servers->all[kind].http);
 		event_free(servers->all[kind].retry);
 	}
+	pages_done(&servers->pages);
 	free(servers);
 	return NULL;
 }

@@ -80,11 +80,15 @@ static double start_time(const struct process_stat *stat)
 	return boot > 0 ? boot + (double)stat->start_ticks / (double)sysconf(_SC_CLK_TCK) : 0;
 }
 
+/* Read once: /proc/stat is long, and this does not change. */
 double process_start_time(void)
 {
+	static double known;
 	struct process_stat stat;
 
-	return read_stat(&stat) ? start_time(&stat) : 0;
+	if (known == 0 && read_stat(&stat))
+		known = start_time(&stat);
+	return known;
 }
 
 static size_t count_fds(void)
@@ -160,7 +164,7 @@ static void read_process(void *arg)
 		set(process, PROCESS_VIRTUAL, (double)stat.virtual_bytes);
 		set(process, PROCESS_RESIDENT,
 		    (double)stat.resident_pages * (double)sysconf(_SC_PAGESIZE));
-		set(process, PROCESS_START, start_time(&stat));
+		set(process, PROCESS_START, process_start_time());
 	}
 	set(process, PROCESS_OPEN_FDS, (double)count_fds());
 	set_limit(process, PROCESS_MAX_FDS, RLIMIT_NOFILE);

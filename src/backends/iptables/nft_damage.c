@@ -194,10 +194,9 @@ void nft_pace_repaired(struct nft_pace *pace, int64_t cost_ns, bool wrong, int64
 		pace->not_before_ns = now_ns + cost_ns;
 		return;
 	}
-	if (pace->last_ns == 0 || now_ns - pace->last_ns > NFT_PACE_FORGET_NS + pace->pause_ns)
+	if (now_ns - cost_ns - pace->not_before_ns > NFT_PACE_FORGET_NS + pace->pause_ns)
 		pace->pause_ns = 0;
 	else
 		pace->pause_ns = MIN(MAX(2 * pace->pause_ns, NFT_PACE_PAUSE_NS), NFT_PACE_MAX_NS);
-	pace->last_ns = now_ns;
 	pace->not_before_ns = now_ns + MAX(cost_ns, pace->pause_ns);
 }

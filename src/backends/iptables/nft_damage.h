@@ -42,18 +42,18 @@ void nft_damage_merge(struct nft_damage *damage, struct nft_damage *from);
 
 /*
  * When the next repair may start. The first one is prompt; then each is followed by a pause as long
- * as it took, and when damage repeats itself the pause grows.
+ * as it took, and when damage comes again as soon as the pause is over the next one is longer. What
+ * comes now and then is always repaired at once.
  */
 struct nft_pace {
 	int64_t not_before_ns;
 	int64_t pause_ns;
-	int64_t last_ns; /* the last repair that found something; 0: never */
 };
 
-#define NFT_PACE_FIRST_NS  (10 * INT64_C(1000000))    /* what belongs together has come by then */
-#define NFT_PACE_PAUSE_NS  (50 * INT64_C(1000000))    /* the first pause that is added ... */
-#define NFT_PACE_MAX_NS    (30 * INT64_C(1000000000)) /* ... and the longest */
-#define NFT_PACE_FORGET_NS (60 * INT64_C(1000000000)) /* of peace, and all is forgotten */
+#define NFT_PACE_FIRST_NS  (10 * INT64_C(1000000))   /* what belongs together has come by then */
+#define NFT_PACE_PAUSE_NS  (50 * INT64_C(1000000))   /* the first pause that is added ... */
+#define NFT_PACE_MAX_NS    (5 * INT64_C(1000000000)) /* ... and the longest */
+#define NFT_PACE_FORGET_NS (1 * INT64_C(1000000000)) /* of peace beyond a pause: all is forgotten */
 
 int64_t nft_pace_next(const struct nft_pace *pace, int64_t now_ns);
 /* A repair is over: what it cost, and whether anything was wrong. */

@@ -128,3 +128,41 @@ def test_the_repair_of_a_chain_is_counted(netlink_node):
         lambda: 'portolan_repairs_total{ip_family="IPv4"} 1' in netlink_node.run("python3", "-c", METRICS),
         "the repair was counted",
     )
+
+
+STORM = 300
+
+
+def storm(node, script):
+    """Foreign transactions, one after the other without a pause, by one program."""
+    return node.run("/usr/bin/python3", "-c", "import subprocess, sys, time\nbegun = time.monotonic()\n"
+                    f"for _ in range({STORM}):\n"
+                    "    subprocess.run(['nft', '-f', '-'], input=sys.argv[1], text=True, stderr=subprocess.DEVNULL)\n"
+                    "print(time.monotonic() - begun)", script)
+
+
+def repairs(node):
+    lines = node.run("python3", "-c", METRICS).splitlines()
+    return sum(float(line.split()[-1]) for line in lines if line.startswith('portolan_repairs_total{ip_family="IPv4"}'))
+
+
+def test_a_storm_of_foreign_changes_is_no_storm_of_repairs(netlink_node):
+    """At most one after 50, 100, 200 ms and so on, and the last one makes all right."""
+    started(netlink_node)
+    seconds = float(storm(netlink_node, "flush chain ip nat KUBE-SERVICES\nflush chain ip nat KUBE-POSTROUTING\n"))
+    netlink_node.wait_right()
+    assert 1 <= repairs(netlink_node) <= 12 + seconds / 5, f"in {seconds} s"
+    assert netlink_node.ask()
+
+
+def test_a_storm_of_foreign_changes_is_no_storm_of_repairs_in_nftables_mode(netlink_node):
+    """At most one a second."""
+    netlink_node.write("web.yaml", WEB)
+    netlink_node.serve()
+    daemon = netlink_node.start("--proxy-mode", "nftables").wait_synced()
+    mark = daemon.mark()
+    seconds = float(storm(netlink_node, "flush map ip kube-proxy service-ips\n"))
+    until(netlink_node.ask, "the Service worked again")
+    daemon.mark()
+    done = sum('"Sync done" ipFamily="IPv4" full=true' in line for line in daemon.lines[mark:])
+    assert 1 <= done <= 3 + seconds, f"in {seconds} s"

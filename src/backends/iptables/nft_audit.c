@@ -18,6 +18,10 @@
  * Pieces do not ask for a generation: what they write is right whatever else changed, and who
  * changed a chain that is ours is told by the listener. Only LAST does, because jumps are put
  * where there is no equal rule already; it gives up asking when others never stop writing.
+ *
+ * What is reachable the kernel validates, whole tables at a time, with each transaction. So a repair,
+ * which is small as a rule, is first tried `merged`: OWN, ADD and LAST put their messages into one
+ * transaction. When that grows too large, or is refused, it begins again in pieces.
  */
 
 #define PIECE_SIZE   (512 * 1024)
@@ -53,6 +57,7 @@ struct nft_audit {
 	unsigned int *chains;
 	size_t n_chains;
 	bool shared_missing, jumps;
+	bool merged;
 
 	enum step step;
 	struct nft_audit_result result;
@@ -86,6 +91,7 @@ static void on_difference(void *arg, const struct nft_difference *difference)
 static void copy_scope(struct nft_audit *audit, const struct nft_audit_scope *scope)
 {
 	audit->all = scope->all;
+	audit->merged = !scope->all;
 	audit->jumps = scope->all || scope->jumps;
 	audit->shared_missing = scope->shared_missing;
 	audit->n_services = scope->n_services;
@@ -144,7 +150,23 @@ static void next(struct nft_audit *audit)
 {
 	audit->step++;
 	audit->at = audit->piece = audit->tries = 0;
-	nft_link_reset(audit->link);
+	if (!audit->merged)
+		nft_link_reset(audit->link);
+}
+
+/* Nothing has been sent: begins again, in pieces. */
+static int unmerge(struct nft_audit *audit)
+{
+	audit->merged = false;
+	audit->step = STEP_HEAD;
+	audit->result = (struct nft_audit_result){0};
+	next(audit);
+	return 1;
+}
+
+static bool looks_at_shared(const struct nft_audit *audit)
+{
+	return audit->all || audit->n_chains > 0;
 }
 
 /* -- the way to the kernel */
@@ -227,6 +249,10 @@ static int step_head(struct nft_audit *audit, const struct ruleset_input *input,
 	bool made[TABLE_COUNT] = {false};
 	int r;
 
+	if (!audit->all && !audit->shared_missing) {
+		next(audit);
+		return 1;
+	}
 	nft_shared_collect(audit->shared, audit->ruleset, input);
 	for (size_t i = 0; i < nft_shared_n_chains(audit->shared); i++) {
 		const struct nft_shared_chain *chain = nft_shared_chain(audit->shared, i);
@@ -284,7 +310,9 @@ static int step_own(struct nft_audit *audit, const struct ruleset_input *input a
 		if (clock_now_ns() >= until)
 			return 1;
 	}
-	r = send_piece(audit, err);
+	if (nft_batch_size(audit->link->batch) >= PIECE_SIZE)
+		audit->merged = false;
+	r = audit->merged ? 0 : send_piece(audit, err);
 	if (r != 0)
 		return r;
 	if (audit->at >= n_services(audit))
@@ -306,6 +334,10 @@ static int step_read(struct nft_audit *audit, const struct ruleset_input *input,
 {
 	int64_t until = clock_now_ns() + SLICE_NS;
 
+	if (!looks_at_shared(audit)) {
+		next(audit);
+		return 1;
+	}
 	if (audit->at == 0)
 		nft_shared_collect(audit->shared, audit->ruleset, input);
 	while (audit->at < nft_shared_n_chains(audit->shared)) {
@@ -327,9 +359,13 @@ static int step_read(struct nft_audit *audit, const struct ruleset_input *input,
 
 static int step_add(struct nft_audit *audit, const struct ruleset_input *input, struct err *err)
 {
-	bool more = nft_shared_add(audit->shared, audit->ruleset, input, PIECE_SIZE, &audit->at);
-	int r = send_piece(audit, err);
+	bool more = looks_at_shared(audit) &&
+		    nft_shared_add(audit->shared, audit->ruleset, input, PIECE_SIZE, &audit->at);
+	int r;
 
+	if (audit->merged && more)
+		return unmerge(audit);
+	r = audit->merged ? 0 : send_piece(audit, err);
 	if (r < 0)
 		return r;
 	if (!more && r == 0)
@@ -399,14 +435,18 @@ static int step_last(struct nft_audit *audit, const struct ruleset_input *input,
 	uint32_t generation = audit->events->generation(audit->events->arg);
 	int r;
 
-	nft_link_reset(audit->link);
-	nft_shared_finish(audit->shared, audit->ruleset, input);
+	if (!audit->merged)
+		nft_link_reset(audit->link);
+	if (looks_at_shared(audit))
+		nft_shared_finish(audit->shared, audit->ruleset, input);
 	nft_link_subject(audit->link, NULL);
 	r = put_jumps(audit, err);
 	if (r < 0)
 		return r;
 	put_canaries(audit);
 	r = send(audit, audit->tries < LAST_RETRIES ? generation : 0, err);
+	if (audit->merged && (r == -ERESTART || r == -EAGAIN))
+		return unmerge(audit);
 	if (r == -ERESTART || r == -EAGAIN) {
 		audit->tries += r == -ERESTART;
 		return 1;

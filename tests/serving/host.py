@@ -65,7 +65,7 @@ class Host(Lab):
         except BaseException:
             self.close()
             raise
-        self.pid_of_daemon = self.log = None
+        self.pid_of_daemon = self.log = self.arguments = None
         self.objects = []
 
     def close(self):
@@ -74,14 +74,16 @@ class Host(Lab):
 
     # -- the daemon
 
-    def start(self, *flags, wait=True):
+    def start(self, *flags, wait=True, least="0s"):
+        """least: --iptables-min-sync-period; None: none is given."""
         os.makedirs(f"{self.folder}/manifests", exist_ok=True)
         if not self.objects:
             self.write()
         read, write = os.pipe()
         argv = [program(), "run", "--manifests", f"{self.folder}/manifests", f"--hostname-override={NODE}", "--v=2",
-                "--iptables-min-sync-period=0s", "--conntrack-max-per-core=0", "--cluster-cidr=10.244.0.0/16,fd00:10:244::/48",
-                *flags]
+                *([f"--iptables-min-sync-period={least}"] if least else []), "--conntrack-max-per-core=0",
+                "--cluster-cidr=10.244.0.0/16,fd00:10:244::/48", *flags]
+        self.arguments = argv
         self.pid_of_daemon = self.node.agent.call("spawn", [write], argv=argv)
         os.close(write)
         self.log = Log(read)

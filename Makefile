@@ -9,7 +9,7 @@ JOBS   ?= $(shell nproc)
 MESON  := /usr/bin/python3 /usr/bin/meson
 C_FILES = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h')
 
-.PHONY: all demo demo-shell test bench bench-cluster bench-memory install clean format lint fuzz sanitize soak
+.PHONY: all demo demo-shell test bench bench-cluster bench-memory bench-repair e2e install clean format lint load fuzz sanitize soak
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) -j $(JOBS) portolan
@@ -47,6 +47,20 @@ bench-cluster: deps-test
 	@tests/cluster/binaries >/dev/null
 	@/usr/bin/python3 -B bench/cluster.py $(ARGS)
 
+# How long damage by foreign hands is felt; about ten minutes. The figures are written into docs/performance.md.
+bench-repair: deps-test
+	@[ -f build-bench/build.ninja ] || $(MESON) setup build-bench --buildtype=release -Doptimization=2 -Dtests=false >/dev/null
+	@ninja -C build-bench -j $(JOBS) portolan bench/bench-kernel-price >/dev/null
+	@nice -n -5 /usr/bin/python3 -B bench/repair.py $(ARGS)
+
+# Kubernetes' own e2e specs of Services, in a lab that is no part of this repository; both modes side by side take half an
+# hour. E2E_LAB is the lab's folder, E2E_DIR where it writes. docs/conformance.md holds the last full run.
+MODE ?= both
+e2e: deps-build
+	@[ -f build-e2e/build.ninja ] || $(MESON) setup build-e2e --buildtype=release -Doptimization=2 -Dtests=false >/dev/null
+	@ninja -C build-e2e -j $(JOBS) portolan >/dev/null
+	@scripts/e2e --portolan build-e2e/portolan --mode $(MODE) $(if $(E2E_LAB),--lab $(E2E_LAB)) $(if $(E2E_DIR),--work $(E2E_DIR)) $(ARGS)
+
 # PREFIX may differ from the one that the build folder was set up with.
 install: all
 	@$(MESON) configure $(BUILD) -Dprefix=$(PREFIX)
@@ -66,13 +80,24 @@ lint: deps-lint
 fuzz: deps-lint
 	@scripts/fuzz build-fuzz
 
-# An API server that is away for longer than watches last out, one that is out of reach for longer than its watch cache
-# goes back, then random clusters under kube-proxy and Portolan, compared after each change, for so many minutes.
+# 1,000 scrapes and 1,000 health requests a second while 100 Services a second change, on a quiet machine: with all bars.
+SECONDS ?= 30
+load: deps-test $(BUILD)/build.ninja
+	@$(MESON) configure $(BUILD) -Dtests=true && ninja -C $(BUILD) -j $(JOBS) portolan tests/load/load-clients >/dev/null
+	@PORTOLAN=$(abspath $(BUILD))/portolan PORTOLAN_QUIET=1 PORTOLAN_LOAD_SECONDS=$(SECONDS) /usr/bin/python3 -B -m pytest -q -s \
+		-p no:cacheprovider tests/load/test_load.py
+
+# Random changes, faults and flushes at 2,000 services, in both modes, for a third of the time each. Then an API server that is
+# away for longer than watches last out, one that is out of reach for longer than its watch cache goes back, and random clusters
+# under kube-proxy and Portolan, compared after each change, for the rest of MINUTES.
 MINUTES ?= 30
 soak: deps-test all
+	@for mode in iptables nftables; do \
+		PORTOLAN=$(abspath $(BUILD))/portolan /usr/bin/python3 -B tests/load/soak.py --seconds $$(( $(MINUTES) * 20 )) --mode $$mode \
+		|| exit 1; done
 	@PORTOLAN=$(abspath $(BUILD))/portolan PORTOLAN_OUTAGE=90 /usr/bin/python3 -B -m pytest -q -p no:cacheprovider \
 		tests/cluster/test_api_faults.py -k away
-	@PORTOLAN=$(abspath $(BUILD))/portolan /usr/bin/python3 -B tests/cluster/soak.py --minutes $(MINUTES)
+	@PORTOLAN=$(abspath $(BUILD))/portolan /usr/bin/python3 -B tests/cluster/soak.py --minutes $$(( $(MINUTES) / 3 ))
 
 # The whole suite with the sanitizers built in.
 sanitize: deps-test

@@ -180,7 +180,7 @@ def storm(site):
         chain = pick_chains(site, 1)[0]
         script = f'flush chain ip nat {chain}\n'
     else:
-        script = f'delete element ip kube-proxy service-ips {{ {text(SERVICES_FROM + 1)} . tcp . 80 }}\n'
+        script = 'flush map ip kube-proxy service-ips\n'
     begun = time.monotonic()
     for number in range(STORM):
         site.crowd.node.run('nft', '-f', '-', stdin=script, check=False, timeout=60)  # fails while it is gone

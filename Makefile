@@ -9,7 +9,7 @@ JOBS   ?= $(shell nproc)
 MESON  := /usr/bin/python3 /usr/bin/meson
 C_FILES = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h')
 
-.PHONY: all demo demo-shell test bench bench-cluster bench-memory bench-repair e2e install clean format lint load fuzz sanitize soak
+.PHONY: all demo demo-shell test bench bench-cluster bench-memory bench-repair bench-traffic e2e install clean format lint load fuzz sanitize soak
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) -j $(JOBS) portolan
@@ -40,6 +40,11 @@ bench: deps-build
 # kube-proxy's peak memory and Portolan's, below an API server with 10,000 services.
 bench-memory: deps-test all
 	@PORTOLAN=$(abspath $(BUILD))/portolan /usr/bin/python3 -B bench/cluster_memory.py
+
+# What --service-metrics costs packets, and the daemon; about three minutes.
+bench-traffic: deps-test all
+	@ninja -C $(BUILD) bench/bench-traffic
+	@PORTOLAN=$(abspath $(BUILD))/portolan /usr/bin/python3 -B bench/traffic.py $(BUILD)/bench/bench-traffic $(ARGS)
 
 # kube-proxy and Portolan in all modes below one API server; about a quarter of an hour. A part of it:
 # make bench-cluster ARGS='--only portolan-iptables-nft --sizes 1000,5000'

@@ -3,6 +3,7 @@
 #include <linux/netfilter/nfnetlink.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 
 #include "nft_world.h"
@@ -143,13 +144,35 @@ static void the_words_of_the_kernel_are_told(void **state)
 	mnl_attr_put_u64(message, NFTA_RULE_POSITION, htobe64(4711)); /* no such rule */
 	assert_int_equal(run_commit(world, 0), -ENOENT);
 	assert_non_null(strstr(world->err.text, "(attribute 6)"));
-	nft_batch_reset(world->batch);
-	message = nft_batch_message(world->batch, NFT_MSG_NEWCHAIN, FAMILY_IPV4, NLM_F_CREATE);
+}
+
+static bool kernel_is_older_than(unsigned major, unsigned minor)
+{
+	struct utsname name;
+	unsigned here_major, here_minor;
+
+	assert_int_equal(uname(&name), 0);
+	assert_int_equal(sscanf(name.release, "%u.%u", &here_major, &here_minor), 2);
+	return here_major < major || (here_major == major && here_minor < minor);
+}
+
+/* Older kernels, 6.1 among them, have only the code for malformed messages in a transaction. */
+static void the_words_of_the_kernel_about_a_malformed_message_are_told(void **state)
+{
+	struct world *world = *state;
+	struct nlmsghdr *message =
+		nft_batch_message(world->batch, NFT_MSG_NEWCHAIN, FAMILY_IPV4, NLM_F_CREATE);
+	const char *words;
+
 	mnl_attr_put_strz(message, NFTA_CHAIN_TABLE, "test");
 	mnl_attr_put(message, NFTA_CHAIN_HANDLE, 3, "abc"); /* should be eight bytes */
 	assert_int_equal(run_commit(world, 0), -ERANGE);
-	assert_non_null(strstr(nft_batch_failure(world->batch)->words, "attribute 2"));
-	assert_true(strlen(nft_batch_failure(world->batch)->words) > strlen("attribute 2"));
+	assert_non_null(strstr(world->err.text, strerror(ERANGE)));
+	words = nft_batch_failure(world->batch)->words;
+	if (!words[0] && kernel_is_older_than(6, 10))
+		return;
+	assert_non_null(strstr(words, "attribute 2"));
+	assert_true(strlen(words) > strlen("attribute 2"));
 }
 
 /* -- echoes */
@@ -396,6 +419,7 @@ int main(void)
 		WORLD(a_refused_message_is_named_with_its_subject),
 		WORLD(more_refusals_than_are_remembered_are_counted),
 		WORLD(the_words_of_the_kernel_are_told),
+		WORLD(the_words_of_the_kernel_about_a_malformed_message_are_told),
 		WORLD(each_echo_carries_index_and_handle),
 		WORLD(lost_echoes_leave_no_doubt_that_it_was_done),
 		WORLD(lost_errors_leave_no_doubt_that_it_was_refused),

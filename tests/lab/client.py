@@ -8,6 +8,7 @@ which all processes of the machine share.
 
 import errno
 import itertools
+import os
 import socket
 import threading
 import time
@@ -26,6 +27,8 @@ CLASSES = {
 }
 #: A UDP request is a flow of its own. Ports that the kernel chose would come back while conntrack still knows them.
 PORTS = itertools.cycle(range(10000, 60000))
+#: Seconds within which an answer comes; more where PORTOLAN_LAB_SLOWNESS says so, as an emulated machine does.
+PATIENCE = 5.0 * float(os.environ.get("PORTOLAN_LAB_SLOWNESS", "1"))
 REQUEST = b"GET / HTTP/1.1\r\nHost: lab\r\n\r\n"
 
 
@@ -75,7 +78,7 @@ def once(address, port, proto, timeout, source):
     return [words[0], words[1], int(words[2]), None, start, seconds]
 
 
-def request(address, port, proto="TCP", count=1, timeout=5.0, sources=(None,), parallel=1):
+def request(address, port, proto="TCP", count=1, timeout=PATIENCE, sources=(None,), parallel=1):
     """count requests from each of the sources, in their order, shared among `parallel` threads."""
     jobs = [source for source in sources for _ in range(count)]
     results = [None] * len(jobs)
@@ -96,7 +99,7 @@ def request(address, port, proto="TCP", count=1, timeout=5.0, sources=(None,), p
 class Load:
     """Requests one after the other until told to stop."""
 
-    def __init__(self, address, port, proto="TCP", timeout=5.0, source=None):
+    def __init__(self, address, port, proto="TCP", timeout=PATIENCE, source=None):
         self._args = (address, port, proto, timeout, source)
         self._changed = threading.Condition()
         self._stopping = False
@@ -131,7 +134,7 @@ class Load:
 class Talk:
     """One connection that stays open. For UDP: one flow."""
 
-    def __init__(self, address, port, proto="TCP", timeout=5.0, source=None):
+    def __init__(self, address, port, proto="TCP", timeout=PATIENCE, source=None):
         self._sock = connect(address, port, proto, timeout, source)
 
     def ask(self):

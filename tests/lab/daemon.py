@@ -19,7 +19,7 @@ FOLDER = "/run/lab/manifests"
 SOURCE = os.path.dirname(os.path.dirname(topology.HERE))
 SYNCED = re.compile(r'"(?:First sync done|Sync done|Sync works again)" ipFamily="IPv([46])"')
 FIRST_MARKER_PORT = 1000
-PATIENCE = 20
+PATIENCE = 20 * topology.SLOWNESS
 
 #: How Portolan writes rules in iptables mode, unless a test says it: netlink, restore, or what it chooses.
 WRITER = os.environ.get("PORTOLAN_TEST_WRITER", "auto")
@@ -109,7 +109,7 @@ class Daemon:
     def stop(self, number=signal.SIGTERM):
         """Its exit code; negative for a signal."""
         self.lab.node.agent.call("kill", pid=self.pid, number=number)
-        code = self.lab.node.agent.call("wait", pid=self.pid, timeout=10)
+        code = self.lab.node.agent.call("wait", pid=self.pid, timeout=PATIENCE / 2)
         if code is None:
             raise TimeoutError(f"the daemon did not end after signal {number}")
         self.pid = None

@@ -43,6 +43,9 @@ CLUSTER_CIDR = "10.244.0.0/16,fd00:10:244::/48"
 POD_CIDRS = ("10.244.1.0/24", "fd00:10:244:1::/64")  # of the node
 DISTANT = {4: "203.0.113.", 6: "2001:db8:113::"}
 
+#: How much longer than usual things may take on this machine.
+SLOWNESS = float(os.environ.get("PORTOLAN_LAB_SLOWNESS", "1"))
+
 Answer = namedtuple("Answer", "pod source port error start seconds")
 
 
@@ -352,6 +355,7 @@ def quick_ipv6(namespace):
 
 def wait_for(condition, timeout=10, step=0.02, what="the condition"):
     """For the rare state that nobody announces: asks again and again, and fails loudly."""
+    timeout *= SLOWNESS
     deadline = time.monotonic() + timeout
     while True:
         value = condition()

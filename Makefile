@@ -108,8 +108,8 @@ soak: deps-test all
 sanitize: deps-test
 	@scripts/sanitize build-sanitize
 
-# What speaks to the kernel, below Debian's own kernel in an emulated machine: slow (a quarter of an hour), and no part of
-# `make test`.
+# What speaks to the kernel, below Debian's own kernel in an emulated machine: slow, and no part of `make test`. A part of
+# it: make test-kernel ARGS=units (or golden, nftables, traffic)
 .PHONY: test-kernel
 test-kernel: deps-vm deps-test $(BUILD)/build.ninja
-	@tests/vm/suite $(BUILD)
+	@tests/vm/suite $(BUILD) $(ARGS)

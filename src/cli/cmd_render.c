@@ -69,6 +69,16 @@ static void on_set_node(void *arg, struct node *node)
 	model_set_node(arg, node);
 }
 
+static void on_set_service_cidr(void *arg, struct service_cidr *cidr)
+{
+	model_set_service_cidr(arg, cidr);
+}
+
+static void on_remove_service_cidr(void *arg, const char *name)
+{
+	model_remove_service_cidr(arg, name);
+}
+
 static void on_synced(void *arg)
 {
 	(void)arg;
@@ -92,6 +102,8 @@ static int load(const struct render_job *job, struct model *model)
 		.set_slice = on_set_slice,
 		.remove_slice = on_remove_slice,
 		.set_node = on_set_node,
+		.set_service_cidr = on_set_service_cidr,
+		.remove_service_cidr = on_remove_service_cidr,
 		.synced = on_synced,
 		.arg = model,
 	};

@@ -450,6 +450,20 @@ static void on_set_node(void *arg, struct node *node)
 		proxying_request_full(daemon->proxying);
 }
 
+static void on_set_service_cidr(void *arg, struct service_cidr *cidr)
+{
+	struct daemon *daemon = arg;
+
+	proxying_request(daemon->proxying, model_set_service_cidr(daemon->model, cidr));
+}
+
+static void on_remove_service_cidr(void *arg, const char *name)
+{
+	struct daemon *daemon = arg;
+
+	proxying_request(daemon->proxying, model_remove_service_cidr(daemon->model, name));
+}
+
 /* A new start waits for podCIDRs that are missing; where rules are already written nobody does. */
 static bool can_change_config(void *arg, const struct config *config)
 {
@@ -583,12 +597,16 @@ static int start_source(struct daemon *daemon, const struct source_sink *sink, s
 
 static int run_loop(struct daemon *daemon, struct err *err)
 {
+	bool cidrs =
+		daemon->config->backend == &backend_nftables; /* the other makes no use of them */
 	const struct source_sink sink = {
 		.set_service = on_set_service,
 		.remove_service = on_remove_service,
 		.set_slice = on_set_slice,
 		.remove_slice = on_remove_slice,
 		.set_node = on_set_node,
+		.set_service_cidr = cidrs ? on_set_service_cidr : NULL,
+		.remove_service_cidr = cidrs ? on_remove_service_cidr : NULL,
 		.synced = on_synced,
 		.arg = daemon,
 	};

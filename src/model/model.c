@@ -64,6 +64,7 @@ struct model {
 	struct map records; /* by Service key */
 	struct map slices;  /* struct packed by slice key */
 	struct tracker tracker[FAMILY_COUNT];
+	struct service_cidr_set cidrs;
 };
 
 struct model *model_new(const char *node_name, int64_t start_time_ns)
@@ -145,6 +146,7 @@ struct model *model_free(struct model *model)
 	map_done(&model->slices);
 	for (size_t i = 0; i < FAMILY_COUNT; i++)
 		forget_pending(&model->tracker[i]);
+	service_cidr_set_done(&model->cidrs);
 	node_unref(model->node);
 	free(model->node_name);
 	free(model);
@@ -428,6 +430,23 @@ bool model_set_node(struct model *model, struct node *node)
 	node_unref(model->node);
 	model->node = node;
 	return zone_changed;
+}
+
+unsigned int model_set_service_cidr(struct model *model, struct service_cidr *cidr)
+{
+	return service_cidr_set_put(&model->cidrs, cidr);
+}
+
+unsigned int model_remove_service_cidr(struct model *model, const char *name)
+{
+	return service_cidr_set_remove(&model->cidrs, name);
+}
+
+const struct prefix *model_service_cidrs(const struct model *model, enum family family,
+					 size_t *ret_n)
+{
+	*ret_n = model->cidrs.n_ranges[family];
+	return model->cidrs.ranges[family];
 }
 
 const struct node *model_node(const struct model *model)

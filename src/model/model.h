@@ -13,6 +13,7 @@
 
 #include "model/endpoints.h"
 #include "model/node.h"
+#include "model/service_cidr.h"
 
 struct model;
 
@@ -44,6 +45,16 @@ unsigned int model_remove_slice(struct model *model, const char *key); /* unknow
 bool model_set_node(struct model *model, struct node *node);
 const struct node *model_node(const struct model *model); /* NULL: never seen */
 const char *model_zone(const struct model *model);        /* "" when unknown */
+
+/*
+ * The ranges of Services' addresses. Both return a bit set of the families whose ranges changed,
+ * which is not among what model_take_changes() hands over. The first takes over the reference.
+ */
+unsigned int model_set_service_cidr(struct model *model, struct service_cidr *cidr);
+unsigned int model_remove_service_cidr(struct model *model, const char *name);
+/* Sorted, none inside another. Borrowed, good until the next change. */
+const struct prefix *model_service_cidrs(const struct model *model, enum family family,
+					 size_t *ret_n);
 
 /* Reading. Pointers are borrowed and good until the next change. */
 struct service *model_service(const struct model *model, const char *key); /* NULL: none */

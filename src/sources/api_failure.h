@@ -10,6 +10,7 @@ enum api_failure {
 	API_FAILURE_TLS,          /* certificates, theirs or ours */
 	API_FAILURE_UNAUTHORISED, /* 401 */
 	API_FAILURE_FORBIDDEN,    /* 403 */
+	API_FAILURE_ABSENT,       /* 404: no such kind */
 	API_FAILURE_THROTTLED,    /* 429 */
 	API_FAILURE_SERVER,       /* 5xx and all others */
 	API_FAILURE_GARBAGE,      /* an answer that is no answer */

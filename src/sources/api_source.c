@@ -19,6 +19,7 @@ enum stream_id {
 	STREAM_SERVICES = 0,
 	STREAM_SLICES,
 	STREAM_NODE,
+	STREAM_CIDRS, /* only if the sink takes them */
 	STREAM_COUNT,
 };
 
@@ -39,9 +40,10 @@ struct api_source {
 	struct api_client *client;
 	struct stream streams[STREAM_COUNT];
 	char *node_name;
-	struct event *node_grace; /* how long the Node may hold up the rest */
+	struct event *node_grace; /* how long the Node and ServiceCIDRs may hold up the rest */
 	int64_t node_grace_ms;
-	bool node_settled; /* it is known, or known not to be known */
+	bool node_settled;  /* it is known, or known not to be known */
+	bool cidrs_settled; /* likewise */
 	bool synced;
 	unsigned int said; /* failures reported, a bit each */
 	void (*report)(void *arg, enum log_severity severity, const char *text);
@@ -67,6 +69,7 @@ static const struct failure_text {
 				      LOG_SEVERITY_ERROR, false},
 	[API_FAILURE_FORBIDDEN] = {"The API server", " does not let us read", LOG_SEVERITY_ERROR,
 				   true},
+	[API_FAILURE_ABSENT] = {"The API server", " knows nothing", LOG_SEVERITY_WARNING, true},
 	[API_FAILURE_THROTTLED] = {"The API server", " is busy", LOG_SEVERITY_WARNING, false},
 	[API_FAILURE_SERVER] = {"The API server", " answers with an error", LOG_SEVERITY_WARNING,
 				false},
@@ -155,6 +158,25 @@ static int set_node(void *arg, struct api_bytes object, void (*note)(void *, con
 	return 1;
 }
 
+static int set_cidr(void *arg, struct api_bytes object,
+		    void (*note)(void *, const char *) attr_unused, void *note_arg attr_unused,
+		    struct err *err)
+{
+	struct arena *arena cleanup_arena = arena_new(1024);
+	struct api_source *source = arg;
+	ProtobufCMessage *message;
+	struct service_cidr *cidr;
+	int r = unpack(&k8s__service_cidr__descriptor, object, arena, &message, err);
+
+	if (r < 0)
+		return r;
+	r = convert_service_cidr((K8s__ServiceCIDR *)message, &cidr, err);
+	if (r < 0)
+		return r;
+	source->sink.set_service_cidr(source->sink.arg, cidr);
+	return 1;
+}
+
 static void remove_service(void *arg, const char *key)
 {
 	struct api_source *source = arg;
@@ -176,6 +198,13 @@ static void remove_node(void *arg, const char *key attr_unused)
 	source->sink.set_node(source->sink.arg, NULL);
 }
 
+static void remove_cidr(void *arg, const char *key)
+{
+	struct api_source *source = arg;
+
+	source->sink.remove_service_cidr(source->sink.arg, key);
+}
+
 /* -- progress -- */
 
 static void check_synced(struct api_source *source)
@@ -185,7 +214,7 @@ static void check_synced(struct api_source *source)
 	if (source->synced || !api_watch_is_listed(source->streams[STREAM_SERVICES].watch) ||
 	    !api_watch_is_listed(source->streams[STREAM_SLICES].watch))
 		return;
-	if (!source->node_settled) {
+	if (!source->node_settled || !source->cidrs_settled) {
 		clock_to_timeval(source->node_grace_ms * CLOCK_NS_PER_MS, &grace);
 		event_add(source->node_grace, &grace);
 		return;
@@ -201,9 +230,18 @@ static void settle_node(struct api_source *source)
 	check_synced(source);
 }
 
+static void settle_cidrs(struct api_source *source)
+{
+	source->cidrs_settled = true;
+	check_synced(source);
+}
+
 static void on_node_grace(evutil_socket_t fd attr_unused, short what attr_unused, void *arg)
 {
-	settle_node(arg);
+	struct api_source *source = arg;
+
+	source->cidrs_settled = true;
+	settle_node(source);
 }
 
 static void on_services_listed(void *arg)
@@ -216,6 +254,27 @@ static void on_node_listed(void *arg)
 	settle_node(arg);
 }
 
+static void on_cidrs_listed(void *arg)
+{
+	settle_cidrs(arg);
+}
+
+/* No stream fails any more for a reason that concerns all: tells it, if that was told. */
+static void check_answers(struct api_source *source)
+{
+	char text[512];
+
+	for (size_t i = 0; i < STREAM_COUNT; i++)
+		if (source->streams[i].failing)
+			return;
+	if (source->said) {
+		snprintf(text, sizeof(text), "The API server %s answers again",
+			 api_client_server(source->client));
+		source->report(source->report_arg, LOG_SEVERITY_INFO, text);
+	}
+	source->said = 0;
+}
+
 static void on_failed(void *arg, enum api_failure failure, const char *reason)
 {
 	const struct failure_text *how = &failure_texts[failure];
@@ -224,7 +283,7 @@ static void on_failed(void *arg, enum api_failure failure, const char *reason)
 	unsigned int *said = how->alone ? &stream->said : &source->said;
 	char text[1536];
 
-	stream->failing = true;
+	stream->failing = !how->alone;
 	if (failure == API_FAILURE_UNAUTHORISED)
 		api_client_doubt(source->client);
 	if (!(*said & 1u << failure)) {
@@ -237,6 +296,10 @@ static void on_failed(void *arg, enum api_failure failure, const char *reason)
 	*said |= 1u << failure;
 	if (stream == &source->streams[STREAM_NODE] && failure == API_FAILURE_FORBIDDEN)
 		settle_node(source); /* waiting would not help */
+	if (stream == &source->streams[STREAM_CIDRS])
+		settle_cidrs(source);
+	if (how->alone)
+		check_answers(source);
 }
 
 static void on_recovered(void *arg)
@@ -252,15 +315,7 @@ static void on_recovered(void *arg)
 		source->report(source->report_arg, LOG_SEVERITY_INFO, text);
 		stream->said = 0;
 	}
-	for (size_t i = 0; i < STREAM_COUNT; i++)
-		if (source->streams[i].failing)
-			return;
-	if (source->said) {
-		snprintf(text, sizeof(text), "The API server %s answers again",
-			 api_client_server(source->client));
-		source->report(source->report_arg, LOG_SEVERITY_INFO, text);
-	}
-	source->said = 0;
+	check_answers(source);
 }
 
 static void on_report(void *arg, enum log_severity severity, const char *text)
@@ -362,6 +417,10 @@ static const struct stream_spec {
 			 "fieldSelector=metadata.name%3D",
 			 {"Node", "/api/v1/nodes", NULL, false, set_node, remove_node,
 			  on_node_listed, NULL}},
+	[STREAM_CIDRS] = {"ServiceCIDRs",
+			  "",
+			  {"ServiceCIDR", "/apis/networking.k8s.io/v1/servicecidrs", NULL, false,
+			   set_cidr, remove_cidr, on_cidrs_listed, NULL}},
 };
 _Static_assert(ARRAY_SIZE(specs) == STREAM_COUNT, "a row for each stream");
 
@@ -389,6 +448,11 @@ static void stream_init(struct api_source *source, enum stream_id id, struct eve
 	kind.selectors = stream->selectors;
 	kind.arg = source;
 	stream->watch = api_watch_new(&kind, &io);
+}
+
+static bool has_stream(const struct api_source *source, enum stream_id id)
+{
+	return id != STREAM_CIDRS || source->sink.set_service_cidr;
 }
 
 static uint32_t machine_random(void)
@@ -419,9 +483,12 @@ int api_source_start(struct event_base *loop, const struct api_source_config *co
 	}
 	source->node_grace = evtimer_new(loop, on_node_grace, source);
 	for (enum stream_id id = 0; id < STREAM_COUNT; id++)
-		stream_init(source, id, loop);
+		if (has_stream(source, id))
+			stream_init(source, id, loop);
+	source->cidrs_settled = !has_stream(source, STREAM_CIDRS);
 	for (enum stream_id id = 0; id < STREAM_COUNT; id++)
-		api_watch_start(source->streams[id].watch);
+		if (has_stream(source, id))
+			api_watch_start(source->streams[id].watch);
 	*ret = source;
 	return 0;
 }

@@ -2,12 +2,15 @@
 #pragma once
 
 /*
- * An API server as a source: the Services that are a proxy's, their EndpointSlices, and this node's
- * own Node, each followed by a watch (see api_watch.h) on one connection.
+ * An API server as a source: the Services that are a proxy's, their EndpointSlices, this node's own
+ * Node, and if somebody asks for them ServiceCIDRs, each followed by a watch (see api_watch.h) on
+ * one connection.
  *
  *   - "synced" comes when Services and EndpointSlices have been delivered and it is known whether
  *     there is a Node. One that may not be read does not hold up the rest, and one that cannot be
  *     read (while the others can) does so for 30 s.
+ *   - ServiceCIDRs hold up the rest until the first answer about them, whatever it is: a server may
+ *     not have them, or not let us read them, and one that is silent has as long as for the Node.
  *   - Whatever goes wrong afterwards changes nothing in the sink. Each kind of failure is reported
  *     once, and once that it is over.
  *   - An object that cannot be used is reported by name and counts as absent.
@@ -19,7 +22,7 @@
 struct api_source;
 
 /* How long the Node may hold up the rest, as long as kube-proxy waits for it. */
-#define API_SOURCE_NODE_GRACE_MS 30000
+#define API_SOURCE_NODE_GRACE_MS 30000 /* and ServiceCIDRs */
 
 struct api_source_config {
 	struct credentials_config credentials; /* where the server is; `report` is ours to set */

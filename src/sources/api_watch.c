@@ -185,6 +185,8 @@ static enum api_failure failure_of(int code)
 		return API_FAILURE_UNAUTHORISED;
 	case 403:
 		return API_FAILURE_FORBIDDEN;
+	case 404:
+		return API_FAILURE_ABSENT;
 	case 429:
 		return API_FAILURE_THROTTLED;
 	default:

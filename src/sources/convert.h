@@ -14,6 +14,7 @@
 
 #include "base/err.h"
 #include "model/node.h"
+#include "model/service_cidr.h"
 #include "model/slice.h"
 #include "sources/k8s.pb-c.h"
 
@@ -59,6 +60,9 @@ int convert_endpoints(const K8s__Endpoints *message, struct slice ***ret, size_t
 /* Returns 0 or a negative error: a Node always counts. */
 int convert_node(const K8s__Node *message, const struct convert_notes *notes, struct node **ret,
 		 struct err *err);
+/* Likewise. */
+int convert_service_cidr(const K8s__ServiceCIDR *message, struct service_cidr **ret,
+			 struct err *err);
 
 /* For the converters. */
 const char *convert_text(const char *field);                                 /* "" for NULL */

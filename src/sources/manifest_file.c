@@ -37,6 +37,7 @@ struct kind {
 	const char *name;
 	const char *api_version;
 	const ProtobufCMessageDescriptor *type;
+	bool namespaced;
 	int (*convert)(struct parse *parse, ProtobufCMessage *message,
 		       struct manifest_object *object, enum convert_skip *skip, struct err *err);
 };
@@ -49,6 +50,7 @@ static void object_done(struct manifest_object *object)
 		slice_unref(object->slices[i]);
 	free(object->slices);
 	node_unref(object->node);
+	service_cidr_unref(object->cidr);
 }
 
 static void objects_free(struct manifest_object *objects, size_t n)
@@ -170,12 +172,25 @@ static int convert_node_object(struct parse *parse, ProtobufCMessage *message,
 	return r < 0 ? r : 1;
 }
 
+static int convert_service_cidr_object(struct parse *parse attr_unused, ProtobufCMessage *message,
+				       struct manifest_object *object,
+				       enum convert_skip *skip attr_unused, struct err *err)
+{
+	int r;
+
+	object->kind = MANIFEST_SERVICE_CIDR;
+	r = convert_service_cidr((K8s__ServiceCIDR *)message, &object->cidr, err);
+	return r < 0 ? r : 1;
+}
+
 static const struct kind kinds[] = {
-	{"Service", "v1", &k8s__service__descriptor, convert_service_object},
-	{"EndpointSlice", "discovery.k8s.io/v1", &k8s__endpoint_slice__descriptor,
+	{"Service", "v1", &k8s__service__descriptor, true, convert_service_object},
+	{"EndpointSlice", "discovery.k8s.io/v1", &k8s__endpoint_slice__descriptor, true,
 	 convert_slice_object},
-	{"Endpoints", "v1", &k8s__endpoints__descriptor, convert_endpoints_object},
-	{"Node", "v1", &k8s__node__descriptor, convert_node_object},
+	{"Endpoints", "v1", &k8s__endpoints__descriptor, true, convert_endpoints_object},
+	{"Node", "v1", &k8s__node__descriptor, false, convert_node_object},
+	{"ServiceCIDR", "networking.k8s.io/v1", &k8s__service_cidr__descriptor, false,
+	 convert_service_cidr_object},
 };
 
 /* The kind whose objects these are, or whose lists with suffix "List"; NULL: none of ours. */
@@ -207,7 +222,7 @@ static void name_object(struct parse *parse, const struct kind *kind, const stru
 	const char *name = metadata_text(node, "name");
 	char text[OBJECT_MAX];
 
-	if (kind->type == &k8s__node__descriptor)
+	if (!kind->namespaced)
 		snprintf(text, sizeof(text), "%s %s", kind->name, *name ? name : "(no name)");
 	else
 		snprintf(text, sizeof(text), "%s %s/%s", kind->name, *ns ? ns : "default",
@@ -239,10 +254,11 @@ static bool keep_previous(struct parse *parse, struct manifest_object *object)
 			continue;
 		object->service = old->service ? service_ref(old->service) : NULL;
 		object->node = old->node ? node_ref(old->node) : NULL;
+		object->cidr = old->cidr ? service_cidr_ref(old->cidr) : NULL;
 		object->slices = xcalloc(old->n_slices, sizeof(struct slice *));
 		for (size_t j = 0; j < old->n_slices; j++)
 			object->slices[object->n_slices++] = slice_ref(old->slices[j]);
-		return old->service || old->node || old->n_slices;
+		return old->service || old->node || old->cidr || old->n_slices;
 	}
 	return false;
 }
@@ -307,7 +323,7 @@ static int parse_object(struct parse *parse, const struct kind *kind, const stru
  * serving.knative.dev has a Service. */
 static bool is_our_group(const char *api_version)
 {
-	static const char *const groups[] = {"core/", "discovery.k8s.io/"};
+	static const char *const groups[] = {"core/", "discovery.k8s.io/", "networking.k8s.io/"};
 
 	if (!strchr(api_version, '/'))
 		return true;

@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "model/node.h"
+#include "model/service_cidr.h"
 #include "model/slice.h"
 
 enum manifest_kind {
@@ -18,6 +19,7 @@ enum manifest_kind {
 	MANIFEST_SLICE,
 	MANIFEST_ENDPOINTS,
 	MANIFEST_NODE,
+	MANIFEST_SERVICE_CIDR,
 	MANIFEST_KIND_COUNT,
 };
 
@@ -31,6 +33,7 @@ struct manifest_object {
 	struct slice **slices;   /* of an EndpointSlice or of Endpoints */
 	size_t n_slices;
 	struct node *node;
+	struct service_cidr *cidr;
 };
 
 struct manifest_notice {

@@ -19,7 +19,7 @@ struct round {
 	struct map winners; /* id -> struct claim */
 	struct map sliced;  /* keys of Services that have EndpointSlices */
 	struct map notices;
-	struct manifest_items services, slices;
+	struct manifest_items services, slices, cidrs;
 	struct node *node;
 };
 
@@ -87,10 +87,41 @@ static void remove_slice(const struct source_sink *sink, const char *key)
 	sink->remove_slice(sink->arg, key);
 }
 
+static void *ref_cidr(void *object)
+{
+	return service_cidr_ref(object);
+}
+
+static void unref_cidr(void *object)
+{
+	service_cidr_unref(object);
+}
+
+static bool equal_cidrs(const void *a, const void *b)
+{
+	return service_cidr_equal(a, b);
+}
+
+static void set_cidr(const struct source_sink *sink, void *object)
+{
+	if (sink->set_service_cidr)
+		sink->set_service_cidr(sink->arg, object);
+	else
+		service_cidr_unref(object);
+}
+
+static void remove_cidr(const struct source_sink *sink, const char *name)
+{
+	if (sink->remove_service_cidr)
+		sink->remove_service_cidr(sink->arg, name);
+}
+
 static const struct item_kind service_kind = {ref_service, unref_service, equal_services,
 					      set_service, remove_service};
 static const struct item_kind slice_kind = {ref_slice, unref_slice, equal_slices, set_slice,
 					    remove_slice};
+static const struct item_kind cidr_kind = {ref_cidr, unref_cidr, equal_cidrs, set_cidr,
+					   remove_cidr};
 
 static void items_done(struct manifest_items *items, const struct item_kind *kind)
 {
@@ -118,6 +149,7 @@ void manifest_set_done(struct manifest_set *set)
 	free(set->files);
 	items_done(&set->services, &service_kind);
 	items_done(&set->slices, &slice_kind);
+	items_done(&set->cidrs, &cidr_kind);
 	node_unref(set->node);
 	notices_done(&set->notices);
 	*set = (struct manifest_set){0};
@@ -264,12 +296,15 @@ static void collect_wanted(struct round *round)
 				 service_ref(object->service));
 		if (object->node)
 			round->node = node_ref(object->node);
+		if (object->cidr)
+			add_item(&round->cidrs, object->cidr->name, service_cidr_ref(object->cidr));
 		for (size_t i = 0; !gives_way(round, claim) && i < object->n_slices; i++)
 			add_item(&round->slices, object->slices[i]->key,
 				 slice_ref(object->slices[i]));
 	}
 	sort(&round->services);
 	sort(&round->slices);
+	sort(&round->cidrs);
 }
 
 static void remove_old(const struct round *round, const struct manifest_items *old,
@@ -329,12 +364,16 @@ void manifest_set_apply(struct manifest_set *set, const struct source_sink *sink
 	collect_winners(&round);
 	collect_wanted(&round);
 	set_node(&round);
+	remove_old(&round, &set->cidrs, &round.cidrs, &cidr_kind);
+	set_new(&round, &set->cidrs, &round.cidrs, &cidr_kind);
 	remove_old(&round, &set->slices, &round.slices, &slice_kind);
 	remove_old(&round, &set->services, &round.services, &service_kind);
 	set_new(&round, &set->services, &round.services, &service_kind);
 	set_new(&round, &set->slices, &round.slices, &slice_kind);
 	items_done(&set->services, &service_kind);
 	items_done(&set->slices, &slice_kind);
+	items_done(&set->cidrs, &cidr_kind);
+	set->cidrs = round.cidrs;
 	set->services = round.services;
 	set->slices = round.slices;
 	notices_done(&set->notices);

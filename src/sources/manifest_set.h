@@ -10,7 +10,7 @@
 #include "sources/manifest_file.h"
 #include "sources/manifests.h"
 
-/* A Service or a slice that the sink has. */
+/* A Service, a slice or a ServiceCIDR that the sink has. */
 struct manifest_item {
 	const char *key; /* the object's own */
 	void *object;
@@ -26,7 +26,7 @@ struct manifest_set {
 	size_t n_files, files_capacity;
 
 	/* what the sink was told */
-	struct manifest_items services, slices;
+	struct manifest_items services, slices, cidrs;
 	struct node *node;
 	struct map notices; /* those said and still true; keys are owned, values are the keys */
 };

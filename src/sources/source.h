@@ -17,6 +17,9 @@ struct source_sink {
 	void (*remove_slice)(void *arg, const char *key);
 	/* Only this node's own Node; NULL: it is gone. */
 	void (*set_node)(void *arg, struct node *node);
+	/* May all be NULL: nobody asks for ServiceCIDRs. Takes over the reference. */
+	void (*set_service_cidr)(void *arg, struct service_cidr *cidr);
+	void (*remove_service_cidr)(void *arg, const char *name);
 	/* The initial state has been reported in full; called once. No rule is written before. */
 	void (*synced)(void *arg);
 	void *arg;

@@ -96,7 +96,7 @@ class Mirror:
 
     def update(self):
         """The marker comes last, as in the API server."""
-        things = {key_of(thing): thing for kind in ('Node', 'Service', 'EndpointSlice') for thing in self.api.list(kind)}
+        things = {key_of(thing): thing for kind in ('Node', 'ServiceCIDR', 'Service', 'EndpointSlice') for thing in self.api.list(kind)}
         for key in [key for key in self.known if key not in things]:
             os.unlink(self.file(key))
             del self.known[key]

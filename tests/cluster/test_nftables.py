@@ -16,8 +16,10 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(os.path.dirname(HERE), 'nftables')]
 
 from evaluator import Packet, Table, evaluate, updates  # noqa: E402
-from objects import Pod, addresses, away, here, port  # noqa: E402
-from proxies import FAMILIES, PATIENCE, Pair  # noqa: E402
+from api import key_of  # noqa: E402
+from lab.topology import wait_for  # noqa: E402
+from objects import Pod, addresses, away, here, port, service  # noqa: E402
+from proxies import FAMILIES, PATIENCE, Pair, forget  # noqa: E402
 from test_settings import CIDRS  # noqa: E402
 from world import World  # noqa: E402
 
@@ -36,7 +38,7 @@ NOBODYS = {4: ['198.18.9.9', '192.0.2.11', '203.0.113.12'],
            6: ['2001:db8:18:9::9', '2001:db8:2::11', '2001:db8:3::11']}
 
 
-#: Of the service network, and nobody's. kube-proxy knows that network from ServiceCIDR objects, Portolan does not read them.
+#: Of the service network, and nobody's.
 UNALLOCATED = {4: '10.97.7.7', 6: 'fd00:10:96::f:7777'}
 
 PORTS = [port('http'), port('dns', 'UDP', 53)]
@@ -88,7 +90,21 @@ class NftPair(Pair):
         self.markers.write()
         if self.mirror:
             self.mirror.update()
+        self.know_ranges()
         return sum(compare(*self.tables(family), family) for family in self.families)
+
+    def know_ranges(self):
+        """ServiceCIDRs that reach kube-proxy after its first sync get into the rules an hour later; so it is started again."""
+        for _ in range(5):
+            if all(ranges(self._table(self.proxies[0], family)) for family in self.families):
+                return
+            self.restart('kube-proxy')
+        raise AssertionError('kube-proxy never knows of ServiceCIDRs in time')
+
+
+def ranges(table):
+    """The rules behind the one for ports that nobody has."""
+    return table.rules['cluster-ips-check'][1:]
 
 
 def destinations(tables, family):
@@ -100,7 +116,7 @@ def destinations(tables, family):
         for name in ('service-nodeports', 'no-endpoint-nodeports'):
             found |= {(ip, *key) for ip in LOCAL[family] for key in table.containers[name].values}
         found |= {(str(ip), 'tcp', 9999) for ip in list(table.containers['cluster-ips'].values)[:3]}
-    return sorted(found) + [(ip, 'tcp', 80) for ip in NOBODYS[family]]
+    return sorted(found) + [(ip, 'tcp', 80) for ip in [*NOBODYS[family], UNALLOCATED[family]]]
 
 
 def compare(theirs, ours, family):
@@ -166,14 +182,81 @@ def test_packets_have_the_same_fate_after_changes(stage, filled):
         pair.agree()
 
 
-@pytest.mark.parametrize('family', FAMILIES)
-def test_only_kube_proxy_drops_packets_to_cluster_ips_that_nobody_has(stage, filled, family):
-    """The one difference, so that it is noticed when it ends."""
-    with NftPair(stage, MODE, CIDRS) as pair:
-        pair.agree()
-        packet = Packet(SOURCES[family][0][0], UNALLOCATED[family], 'tcp', 80)
-        fates = [evaluate(table, packet, LOCAL[family]) for table in pair.tables(family)]
-    assert [next(iter(fate)).verdict for fate in fates] == ['drop', 'passed']
+def verdicts(pair, address, family):
+    """What the two do with packets from everywhere."""
+    packets = [Packet(source, address, 'tcp', 80, interface) for source, interface in SOURCES[family]]
+    return [{way.verdict for packet in packets for way in evaluate(table, packet, LOCAL[family])} for table in pair.tables(family)]
+
+
+def test_packets_to_cluster_ips_that_nobody_has_are_dropped(stage, filled):
+    """Also those of a ServiceCIDR that comes later, which kube-proxy notices with its next start, and no longer when it goes."""
+    more = {4: '10.200.0.9', 6: 'fd00:10:200::9'}
+    cidr = {'apiVersion': 'networking.k8s.io/v1', 'kind': 'ServiceCIDR', 'metadata': {'name': 'more'},
+            'spec': {'cidrs': ['10.200.0.0/16', 'fd00:10:200::/108']}}
+    changes = ((lambda: stage.api.create(cidr), 'drop'), (lambda: stage.api.delete(('ServiceCIDR', '', 'more')), 'passed'))
+    with NftPair(stage, MODE, CIDRS, source='api') as pair:
+        pair.markers.write()
+        pair.know_ranges()
+        for family in FAMILIES:
+            assert verdicts(pair, UNALLOCATED[family], family) == [{'drop'}, {'drop'}]
+            assert verdicts(pair, more[family], family) == [{'passed'}, {'passed'}]
+        for change, verdict in changes:
+            change()
+            for family in FAMILIES:
+                pair.proxies[1].process.log.wait(lambda family=family: verdicts(pair, more[family], family)[1] == {verdict},
+                                                 f'Portolan had seen the change (IPv{family})')
+            pair.restart('kube-proxy')
+            pair.markers.write()
+            pair.know_ranges()
+            assert all(verdicts(pair, more[family], family)[0] == {verdict} for family in FAMILIES)
+
+
+def younger_than(older, service):
+    """Creates the Service, in a later second, since that is how exactly its age is known."""
+    def made():
+        thing = service.api.create(service.thing)
+        if thing['metadata']['creationTimestamp'] > older['metadata']['creationTimestamp']:
+            return thing
+        return service.api.delete(key_of(thing)) and None
+
+    return wait_for(made, what='a second has passed')
+
+
+def in_use(api):
+    events = api.call('GET', '/apis/events.k8s.io/v1/namespaces/conflict/events')['items']
+    return next((event for event in events if event['reason'] == 'DestinationInUse'), None)
+
+
+def test_the_younger_of_two_services_with_one_address_gets_an_event_and_takes_over(stage, filled):
+    class Younger:
+        api = stage.api
+        thing = service('conflict', 'ant', PORTS[:1], externalIPs=['198.18.77.7'])
+
+    world = World(Younger, 'conflict')
+    older = world.service('zebra', PORTS[0], externalIPs=['198.18.77.7'])
+    proxy = NftPair(stage, MODE, CIDRS, source='api').proxies[1]
+    proxy.start()
+    log = proxy.process.log
+
+    def owner(name):
+        _code, listed, _err = proxy.namespace.run('nft', 'list', 'table', 'ip', 'kube-proxy', check=False)
+        return f'198.18.77.7 . tcp . 80 comment "conflict/{name}:http"' in listed
+
+    try:
+        log.wait(lambda: owner('zebra'), 'the older Service was served')
+        younger_than(older, Younger)
+        line = log.wait_line('"Two Services ask for the same destination, the older one has it".*')[0]
+        assert 'destination="198.18.77.7:80/tcp" service="conflict/ant" owner="conflict/zebra"' in line
+        event = wait_for(lambda: in_use(stage.api), what='the Event has arrived')
+        assert event['type'] == 'Warning' and event['note'] == '198.18.77.7:80/tcp belongs to the older Service conflict/zebra'
+        assert (event['regarding']['kind'], event['regarding']['name']) == ('Service', 'ant')
+        assert owner('zebra') and not owner('ant')
+        world.remove('Service', 'zebra')
+        log.wait(lambda: owner('ant'), 'the younger Service had taken over')
+    finally:
+        proxy.kill()
+        world.close()
+        forget(stage.api, [('Service', 'conflict', 'ant')])
 
 
 def test_a_difference_is_seen(stage, filled):

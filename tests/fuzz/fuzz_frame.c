@@ -3,7 +3,7 @@
 /*
  * Bytes as an API server's answer: frames, events, envelopes, lists, metadata, Status, and the
  * objects in them up to the model's data. The first byte says what is asked (a stream, a page or an
- * error's body), the second in how large pieces the rest arrives.
+ * error's body) and for which kind, the second in how large pieces the rest arrives.
  *
  *	meson setup -Dfuzz=true build-fuzz && ninja -C build-fuzz fuzz_frame
  *	build-fuzz/tests/fuzz/fuzz_frame tests/fuzz/corpus/frame
@@ -89,6 +89,23 @@ static int on_set(void *arg attr_unused, struct api_bytes object,
 	return r;
 }
 
+static int on_set_cidr(void *arg attr_unused, struct api_bytes object,
+		       void (*note)(void *, const char *) attr_unused, void *note_arg attr_unused,
+		       struct err *err)
+{
+	K8s__ServiceCIDR *message = k8s__service_cidr__unpack(NULL, object.n, object.data);
+	struct service_cidr *cidr;
+	int r;
+
+	if (!message)
+		return err_set(err, -1, "it is not readable protobuf");
+	r = convert_service_cidr(message, &cidr, err);
+	if (r == 0)
+		service_cidr_unref(cidr);
+	k8s__service_cidr__free_unpacked(message, NULL);
+	return r < 0 ? r : 1;
+}
+
 static void on_remove(void *arg attr_unused, const char *key)
 {
 	assert(*key);
@@ -108,15 +125,18 @@ static void feed(struct api_watch *watch, const uint8_t *data, size_t size, size
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct fuzz fuzz = {0};
-	const struct api_watch_kind kind = {"Service", "/api/v1/services", "",         true,
-					    on_set,    on_remove,          on_nothing, NULL};
+	static const struct api_watch_kind kinds[] = {
+		{"Service", "/api/v1/services", "", true, on_set, on_remove, on_nothing, NULL},
+		{"ServiceCIDR", "/apis/networking.k8s.io/v1/servicecidrs", "", false, on_set_cidr,
+		 on_remove, on_nothing, NULL},
+	};
 	const struct api_watch_io io = {on_get,    on_stop,    on_wait,   on_now, on_random,
 					on_failed, on_nothing, on_report, &fuzz};
 	struct api_watch *watch;
 
 	if (size < 2)
 		return 0;
-	watch = api_watch_new(&kind, &io);
+	watch = api_watch_new(&kinds[data[0] / 3 % 2], &io);
 	api_watch_start(watch);
 	if (data[0] % 3 == 1) { /* in pages */
 		api_watch_status(watch, 400, 0);

@@ -39,6 +39,13 @@ static void check_slice(const struct slice *slice)
 		assert(slice->endpoints[i].addr.family == slice->family);
 }
 
+static void check_cidr(const struct service_cidr *cidr)
+{
+	assert(k8s_name_is_subdomain(cidr->name));
+	assert(cidr->n_cidrs == 1 ||
+	       (cidr->n_cidrs == 2 && cidr->cidrs[0].addr.family != cidr->cidrs[1].addr.family));
+}
+
 /* Each message to a person is one line. */
 static void check_line(const char *text)
 {
@@ -52,6 +59,8 @@ static void check(const struct manifest_file *file)
 			check_service(file->objects[i].service);
 		for (size_t j = 0; j < file->objects[i].n_slices; j++)
 			check_slice(file->objects[i].slices[j]);
+		if (file->objects[i].cidr)
+			check_cidr(file->objects[i].cidr);
 	}
 	for (size_t i = 0; i < file->n_notices; i++)
 		check_line(file->notices[i].text);

@@ -38,6 +38,10 @@ def node(name, addresses, pod_cidrs):
     return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": spec, "status": status}
 
 
+def service_cidr(name, *ranges):
+    return {"apiVersion": "networking.k8s.io/v1", "kind": "ServiceCIDR", "metadata": {"name": name}, "spec": {"cidrs": list(ranges)}}
+
+
 class Endpoint:
     """A pod as an endpoint. state: ready, notready, terminating (still serving) or gone (terminating, not serving).
 

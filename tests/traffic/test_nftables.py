@@ -12,8 +12,8 @@ import sys
 
 import pytest
 
-from lab.check import names, served
-from lab.manifests import Endpoint, Service
+from lab.check import errors, names, refused_at_once, served
+from lab.manifests import Endpoint, Service, service_cidr
 from lab.topology import NODE, wait_for
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "golden"))
@@ -228,6 +228,39 @@ def test_changes_of_other_tables_are_nobodys_damage(cluster):
     cluster.node.run("nft", "add table ip other; add chain ip other x; delete table ip other")
     web = cluster.service(175, cluster.pods)
     assert served(cluster.node.request(web.cluster_ip[4], web.port))
+    assert not [line for line in cluster.daemon.log.lines[since:] if "full=true" in line]
+
+
+UNALLOCATED = {4: "10.96.7.7", 6: "fd00:10:96::7777"}
+
+
+@pytest.fixture(scope="module")
+def squatter(clusters):
+    """Somebody outside who answers at addresses of the service network that no Service has."""
+    client = clusters().client
+    client.ip(f"addr add {UNALLOCATED[4]}/32 dev lo", f"addr add {UNALLOCATED[6]}/128 dev lo nodad")
+    client.agent.call("serve_pod", pod="squatter", addresses=list(UNALLOCATED.values()), ports=[9080])
+    return 9080
+
+
+def test_packets_to_cluster_ips_that_nobody_has_are_dropped(cluster, squatter, family):
+    """As long as a ServiceCIDR has them; connections that there are go on."""
+    web = Service("web", 172, cluster.pods)
+    places = (cluster.node, cluster.pods[0])
+    ask = [UNALLOCATED[family], squatter]
+    cluster.serve(web)
+    assert all(served(place.request(*ask)) == {"squatter"} for place in places)
+    talk = cluster.pods[0].talk(*ask)
+    since = len(cluster.daemon.log.lines)
+    cluster.serve(web, extra=[service_cidr("kubernetes", "10.96.0.0/16", "fd00:10:96::/112")])
+    for asked in [place.begin(*ask, timeout=1.2) for place in places]:
+        assert errors(asked.answers()) == {"timeout"}
+    assert talk.ask().pod == "squatter"
+    talk.close()
+    assert refused_at_once(cluster.pods[0].request(web.cluster_ip[family], 9999), family, "TCP")
+    assert served(cluster.pods[0].request(web.cluster_ip[family], web.port)) <= names(cluster.pods)
+    cluster.serve(web)
+    assert all(served(place.request(*ask)) == {"squatter"} for place in places)
     assert not [line for line in cluster.daemon.log.lines[since:] if "full=true" in line]
 
 

@@ -3,7 +3,7 @@
 /*
  * When the initial state counts as known, with a server in the same process: it refuses streaming
  * lists, lists no Service and no EndpointSlice, leaves watches open, and does with requests for the
- * Node what the test asks for.
+ * Node and for ServiceCIDRs what the test asks for.
  */
 
 #include <errno.h>
@@ -15,6 +15,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
@@ -24,19 +25,23 @@
 #include "base/clock.h"
 #include "sources/api_source.h"
 
-enum node_answer {
-	NODE_SILENCE = 0,
-	NODE_FORBIDDEN,
-	NODE_ABSENT,
-	NODE_COUNT,
+#define TICK_MS 20 /* by which the event loop's clock, a coarse one, may be late */
+
+enum answer {
+	ANSWER_SILENCE = 0,
+	ANSWER_FORBIDDEN,
+	ANSWER_UNKNOWN, /* there is no such kind */
+	ANSWER_EMPTY,   /* there is none of them */
+	ANSWER_COUNT,
 };
 
 static struct {
 	struct event_base *loop;
-	enum node_answer node;
-	int asked_for_node;
+	enum answer node, cidrs;
+	int asked_for_node, asked_for_cidrs;
 	int synced;
 	bool late;
+	char said[4096];
 } world;
 
 static void reply_list(struct evhttp_request *request, const char *kind)
@@ -53,24 +58,43 @@ static void reply_list(struct evhttp_request *request, const char *kind)
 	bytes_done(&list);
 }
 
+static void reply_as_asked(struct evhttp_request *request, enum answer answer)
+{
+	if (answer == ANSWER_FORBIDDEN)
+		evhttp_send_error(request, 403, "Forbidden");
+	else if (answer == ANSWER_UNKNOWN)
+		evhttp_send_error(request, 404, "Not Found");
+}
+
 static void on_request(struct evhttp_request *request, void *arg attr_unused)
 {
 	const char *uri = evhttp_request_get_uri(request);
 	bool is_node = strstr(uri, "/nodes") != NULL;
+	bool is_cidrs = strstr(uri, "/servicecidrs") != NULL;
+	enum answer answer = is_node ? world.node : is_cidrs ? world.cidrs : ANSWER_EMPTY;
 
 	world.asked_for_node += is_node;
-	if (is_node && world.node == NODE_SILENCE)
-		return;
-	if (is_node && world.node == NODE_FORBIDDEN)
-		evhttp_send_error(request, 403, "Forbidden");
+	world.asked_for_cidrs += is_cidrs;
+	if (answer != ANSWER_EMPTY)
+		reply_as_asked(request, answer);
 	else if (strstr(uri, "sendInitialEvents"))
 		evhttp_send_error(request, 400, "Bad Request");
 	else if (strstr(uri, "watch="))
 		return; /* nothing ever happens */
 	else
 		reply_list(request, is_node                         ? "Node"
+				    : is_cidrs                      ? "ServiceCIDR"
 				    : strstr(uri, "endpointslices") ? "EndpointSlice"
 								    : "Service");
+}
+
+static void on_set_cidr(void *arg attr_unused, struct service_cidr *cidr)
+{
+	service_cidr_unref(cidr);
+}
+
+static void on_remove_cidr(void *arg attr_unused, const char *name attr_unused)
+{
 }
 
 static void on_set_node(void *arg attr_unused, struct node *node)
@@ -90,9 +114,11 @@ static void on_late(evutil_socket_t fd attr_unused, short what attr_unused, void
 	event_base_loopbreak(world.loop);
 }
 
-static void on_report(void *arg attr_unused, enum log_severity severity attr_unused,
-		      const char *text attr_unused)
+static void on_report(void *arg attr_unused, enum log_severity severity, const char *text)
 {
+	size_t n = strlen(world.said);
+
+	snprintf(world.said + n, sizeof(world.said) - n, "%c %s\n", "IWE"[severity], text);
 }
 
 static const char *no_environment(const char *name attr_unused)
@@ -105,10 +131,19 @@ static int64_t epoch(void)
 	return 0;
 }
 
-/* Runs a source until it is synced, or for so long. Returns how long that took. */
-static int64_t run(enum node_answer node, int64_t grace_ms, int64_t limit_ms)
+/*
+ * Runs a source until it is synced, or for so long. Returns how long that took. cidrs: NULL, nobody
+ * asks for ServiceCIDRs.
+ */
+static int64_t run_with(enum answer node, const enum answer *cidrs, int64_t grace_ms,
+			int64_t limit_ms)
 {
-	const struct source_sink sink = {.set_node = on_set_node, .synced = on_synced};
+	const struct source_sink sink = {
+		.set_node = on_set_node,
+		.synced = on_synced,
+		.set_service_cidr = cidrs ? on_set_cidr : NULL,
+		.remove_service_cidr = cidrs ? on_remove_cidr : NULL,
+	};
 	struct evhttp *server;
 	struct evhttp_bound_socket *bound;
 	struct event *late;
@@ -123,6 +158,7 @@ static int64_t run(enum node_answer node, int64_t grace_ms, int64_t limit_ms)
 	memset(&world, 0, sizeof(world));
 	world.loop = event_base_new();
 	world.node = node;
+	world.cidrs = cidrs ? *cidrs : ANSWER_SILENCE;
 	server = evhttp_new(world.loop);
 	evhttp_set_gencb(server, on_request, NULL);
 	bound = evhttp_bind_socket_with_handle(server, "127.0.0.1", 0);
@@ -153,18 +189,23 @@ static int64_t run(enum node_answer node, int64_t grace_ms, int64_t limit_ms)
 	return clock_now_ns() - start;
 }
 
+static int64_t run(enum answer node, int64_t grace_ms, int64_t limit_ms)
+{
+	return run_with(node, NULL, grace_ms, limit_ms);
+}
+
 static void a_node_that_cannot_be_read_holds_up_the_rest_for_its_grace(void **state attr_unused)
 {
-	int64_t took = run(NODE_SILENCE, 500, 30000);
+	int64_t took = run(ANSWER_SILENCE, 500, 30000);
 
 	assert_int_equal(world.synced, 1);
 	assert_true(world.asked_for_node >= 1);
-	assert_true(took >= 500 * CLOCK_NS_PER_MS);
+	assert_true(took >= (500 - TICK_MS) * CLOCK_NS_PER_MS);
 }
 
 static void before_that_nothing_is_synced(void **state attr_unused)
 {
-	run(NODE_SILENCE, 0, 1000); /* the limit of real life */
+	run(ANSWER_SILENCE, 0, 1000); /* the limit of real life */
 	assert_true(world.late);
 	assert_int_equal(world.synced, 0);
 	assert_int_equal(API_SOURCE_NODE_GRACE_MS, 30000); /* kube-proxy's */
@@ -172,13 +213,54 @@ static void before_that_nothing_is_synced(void **state attr_unused)
 
 static void a_node_that_may_not_be_read_holds_up_nothing(void **state attr_unused)
 {
-	run(NODE_FORBIDDEN, 60000, 30000);
+	run(ANSWER_FORBIDDEN, 60000, 30000);
 	assert_int_equal(world.synced, 1);
 }
 
 static void a_node_that_is_not_there_holds_up_nothing(void **state attr_unused)
 {
-	run(NODE_ABSENT, 60000, 30000);
+	run(ANSWER_EMPTY, 60000, 30000);
+	assert_int_equal(world.synced, 1);
+}
+
+static void service_cidrs_are_asked_for_only_if_somebody_takes_them(void **state attr_unused)
+{
+	const enum answer answer = ANSWER_EMPTY;
+
+	run(ANSWER_EMPTY, 60000, 30000);
+	assert_int_equal(world.synced, 1);
+	assert_int_equal(world.asked_for_cidrs, 0);
+	run_with(ANSWER_EMPTY, &answer, 60000, 30000);
+	assert_int_equal(world.synced, 1);
+	assert_true(world.asked_for_cidrs >= 1);
+	assert_string_equal(world.said, "");
+}
+
+static void service_cidrs_that_a_server_does_not_have_hold_up_nothing(void **state attr_unused)
+{
+	const enum answer answer = ANSWER_UNKNOWN;
+
+	run_with(ANSWER_EMPTY, &answer, 60000, 30000);
+	assert_int_equal(world.synced, 1);
+	assert_non_null(strstr(world.said, "W The API server http://127.0.0.1:"));
+	assert_non_null(strstr(world.said, " knows nothing about ServiceCIDRs: HTTP status 404\n"));
+}
+
+static void service_cidrs_that_may_not_be_read_hold_up_nothing(void **state attr_unused)
+{
+	const enum answer answer = ANSWER_FORBIDDEN;
+
+	run_with(ANSWER_EMPTY, &answer, 60000, 30000);
+	assert_int_equal(world.synced, 1);
+	assert_non_null(strstr(world.said, " does not let us read about ServiceCIDRs: "));
+}
+
+static void service_cidrs_without_an_answer_hold_up_the_rest_for_the_grace(void **state attr_unused)
+{
+	const enum answer answer = ANSWER_SILENCE;
+
+	assert_true(run_with(ANSWER_EMPTY, &answer, 300, 30000) >=
+		    (300 - TICK_MS) * CLOCK_NS_PER_MS);
 	assert_int_equal(world.synced, 1);
 }
 
@@ -189,6 +271,10 @@ int main(void)
 		cmocka_unit_test(before_that_nothing_is_synced),
 		cmocka_unit_test(a_node_that_may_not_be_read_holds_up_nothing),
 		cmocka_unit_test(a_node_that_is_not_there_holds_up_nothing),
+		cmocka_unit_test(service_cidrs_are_asked_for_only_if_somebody_takes_them),
+		cmocka_unit_test(service_cidrs_that_a_server_does_not_have_hold_up_nothing),
+		cmocka_unit_test(service_cidrs_that_may_not_be_read_hold_up_nothing),
+		cmocka_unit_test(service_cidrs_without_an_answer_hold_up_the_rest_for_the_grace),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -574,7 +574,7 @@ static void each_status_is_its_own_failure(void **state attr_unused)
 		enum api_failure failure;
 	} rows[] = {
 		{401, API_FAILURE_UNAUTHORISED}, {403, API_FAILURE_FORBIDDEN},
-		{404, API_FAILURE_SERVER},       {429, API_FAILURE_THROTTLED},
+		{404, API_FAILURE_ABSENT},       {429, API_FAILURE_THROTTLED},
 		{500, API_FAILURE_SERVER},       {503, API_FAILURE_SERVER},
 		{302, API_FAILURE_SERVER},
 	};

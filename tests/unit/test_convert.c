@@ -712,6 +712,54 @@ static void a_bare_node_is_fine_and_a_bad_one_is_refused(void **state attr_unuse
 	assert_int_equal(convert_node(message, NULL, &node, &err), -EINVAL);
 }
 
+static int read_cidr(const char *text, struct service_cidr **ret, struct err *err)
+{
+	const K8s__ServiceCIDR *message = must_read(arena, text, &k8s__service_cidr__descriptor);
+
+	return convert_service_cidr(message, ret, err);
+}
+
+static void a_service_cidr_has_a_range_of_each_family(void **state attr_unused)
+{
+	struct service_cidr *cidr;
+	struct err err;
+
+	assert_int_equal(read_cidr("{metadata: {name: kubernetes}, spec: {cidrs: [10.96.0.1/12, "
+				   "'fd00:10:96::/108']}, status: {conditions: []}}",
+				   &cidr, &err),
+			 0);
+	assert_string_equal(cidr->name, "kubernetes");
+	assert_prefixes(cidr->cidrs, cidr->n_cidrs, "10.96.0.0/12 fd00:10:96::/108");
+	service_cidr_unref(cidr);
+}
+
+static void bad_service_cidrs_are_refused(void **state attr_unused)
+{
+	static const struct {
+		const char *text;
+		const char *why;
+	} rows[] = {
+		{"{spec: {cidrs: [10.0.0.0/8]}}", "metadata.name is missing"},
+		{"{metadata: {name: 'a b'}, spec: {cidrs: [10.0.0.0/8]}}",
+		 "metadata.name \"a b\" is not a name that Kubernetes allows"},
+		{"{metadata: {name: a}}", "spec.cidrs has 0 ranges, not one or two"},
+		{"{metadata: {name: a}, spec: {cidrs: [10.0.0.0/8, 'fd00::/64', 10.1.0.0/16]}}",
+		 "spec.cidrs has 3 ranges, not one or two"},
+		{"{metadata: {name: a}, spec: {cidrs: [10.0.0.0]}}",
+		 "spec.cidrs \"10.0.0.0\" is not a range"},
+		{"{metadata: {name: a}, spec: {cidrs: [10.0.0.0/8, 11.0.0.0/8]}}",
+		 "spec.cidrs has two ranges of IPv4"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct service_cidr *cidr;
+		struct err err;
+
+		assert_int_equal(read_cidr(rows[i].text, &cidr, &err), -EINVAL);
+		assert_string_equal(err.text, rows[i].why);
+	}
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -747,6 +795,8 @@ int main(void)
 		T(endpoints_that_are_not_mirrored_are_left_out),
 		T(a_node_has_addresses_ranges_zone_and_taint),
 		T(a_bare_node_is_fine_and_a_bad_one_is_refused),
+		T(a_service_cidr_has_a_range_of_each_family),
+		T(bad_service_cidrs_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -65,6 +65,20 @@ static void on_set_node(void *arg attr_unused, struct node *node)
 	node_unref(node);
 }
 
+static void on_set_service_cidr(void *arg attr_unused, struct service_cidr *cidr)
+{
+	char range[PREFIX_TEXT_MAX];
+
+	prefix_print(&cidr->cidrs[0], range);
+	text_printf(&told, "+cidr %s %s\n", cidr->name, range);
+	service_cidr_unref(cidr);
+}
+
+static void on_remove_service_cidr(void *arg attr_unused, const char *name)
+{
+	text_printf(&told, "-cidr %s\n", name);
+}
+
 static void on_synced(void *arg attr_unused)
 {
 	text_str(&told, "synced\n");
@@ -76,6 +90,8 @@ static const struct source_sink sink = {
 	.set_slice = on_set_slice,
 	.remove_slice = on_remove_slice,
 	.set_node = on_set_node,
+	.set_service_cidr = on_set_service_cidr,
+	.remove_service_cidr = on_remove_service_cidr,
 	.synced = on_synced,
 };
 
@@ -794,6 +810,50 @@ static void the_node_comes_and_goes(void **state attr_unused)
 	wait_told("-node\n");
 }
 
+#define CIDR(name, range)                                                                    \
+	"{apiVersion: networking.k8s.io/v1, kind: ServiceCIDR, metadata: {name: " name "}, " \
+	"spec: {cidrs: [" range "]}}\n"
+
+static void service_cidrs_come_change_and_go(void **state attr_unused)
+{
+	write_file("a.yaml",
+		   CIDR("kubernetes", "10.96.0.0/12") "---\n" CIDR("more", "10.1.0.0/16"));
+	write_file("b.yaml", CIDR("more", "10.2.0.0/16"));
+	start();
+	assert_told("+cidr kubernetes 10.96.0.0/12\n+cidr more 10.1.0.0/16\nsynced\n");
+	assert_said("W ServiceCIDR more is in manifests/a.yaml:3 and again in "
+		    "manifests/b.yaml:1: the first counts\n");
+	remove_file("a.yaml");
+	wait_told("+cidr more 10.2.0.0/16\n");
+	assert_told("-cidr kubernetes\n+cidr more 10.2.0.0/16\n");
+}
+
+static void a_refused_service_cidr_keeps_its_last_version(void **state attr_unused)
+{
+	write_file("a.yaml", CIDR("kubernetes", "10.96.0.0/12"));
+	start();
+	write_file("a.yaml", CIDR("kubernetes", "nothing"));
+	wait_said("ServiceCIDR kubernetes cannot be served: spec.cidrs \"nothing\" is not a range, "
+		  "keeping the previous version");
+	wait_settled();
+	assert_false(holds(&told, "-cidr"));
+}
+
+static void a_sink_that_asks_for_no_service_cidrs_gets_none(void **state attr_unused)
+{
+	struct source_sink other = sink;
+	struct err err = {0};
+
+	other.set_service_cidr = NULL;
+	other.remove_service_cidr = NULL;
+	write_file("a.yaml", CIDR("kubernetes", "10.96.0.0/12"));
+	assert_int_equal(
+		manifests_start(loop, dir, "node-a", &other, on_report, NULL, &manifests, &err), 0);
+	remove_file("a.yaml");
+	wait_settled();
+	assert_false(holds(&told, "cidr"));
+}
+
 static void a_burst_of_events_is_one_scan(void **state attr_unused)
 {
 	write_file("a.yaml", SERVICE("a", 1));
@@ -926,6 +986,9 @@ int main(void)
 		T(the_second_file_takes_over_when_the_first_goes),
 		T(endpoints_come_back_when_the_slices_go),
 		T(the_node_comes_and_goes),
+		T(service_cidrs_come_change_and_go),
+		T(a_refused_service_cidr_keeps_its_last_version),
+		T(a_sink_that_asks_for_no_service_cidrs_gets_none),
 		T(a_burst_of_events_is_one_scan),
 		T(lost_events_cause_a_scan),
 		T(a_folder_that_vanishes_leaves_everything_in_force),

@@ -52,6 +52,7 @@ struct state *state_free(struct state *state)
 	element_list_done(&state->next_node_port_ips);
 	element_list_done(&state->removals);
 	element_list_done(&state->additions);
+	free(state->cidrs);
 	free(state);
 	return NULL;
 }
@@ -219,12 +220,30 @@ static void list_node_port_ips(struct state *state, const struct addr *addresses
 	element_list_sort(&state->next_node_port_ips);
 }
 
+static void take_cidrs(struct state *state, const struct model *model)
+{
+	size_t n;
+	const struct prefix *cidrs = model_service_cidrs(model, state->settings->family, &n);
+	bool same = n == state->n_cidrs;
+
+	for (size_t i = 0; same && i < n; i++)
+		same = prefix_equal(&cidrs[i], &state->cidrs[i]);
+	if (same)
+		return;
+	state->cidrs_changed = true;
+	state->cidrs = xrealloc(state->cidrs, MAX(n, 1) * sizeof(*cidrs));
+	for (size_t i = 0; i < n; i++)
+		state->cidrs[i] = cidrs[i];
+	state->n_cidrs = n;
+}
+
 void state_begin(struct state *state, const struct model *model,
 		 const struct model_changes *changes, bool full, const struct addr *addresses,
 		 size_t n_addresses)
 {
 	state->full = full;
 	state->lost_members = full;
+	take_cidrs(state, model);
 	list_node_port_ips(state, addresses, n_addresses);
 	if (full)
 		plan_all(state, model);

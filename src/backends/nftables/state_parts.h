@@ -24,6 +24,9 @@ struct state {
 	/* what the kernel has beside elements of Services */
 	struct numbered numbered;
 	bool affinity_written;
+	struct prefix *cidrs; /* wanted: ServiceCIDRs of the family */
+	size_t n_cidrs;
+	bool cidrs_changed; /* since they were last written */
 	struct element_list node_port_ips, next_node_port_ips;
 
 	struct element_list removals, additions; /* of a sync that is not full */

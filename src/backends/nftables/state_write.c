@@ -8,6 +8,8 @@ static struct layout_facts facts_of(const struct state *state)
 {
 	return (struct layout_facts){
 		.settings = state->settings,
+		.service_cidrs = state->cidrs,
+		.n_service_cidrs = state->n_cidrs,
 		.affinity = state->n_affinity > 0,
 	};
 }
@@ -54,6 +56,7 @@ void state_write_chains(struct state *state, struct writer *writer)
 	each_element(state, false, use_chain, &state->numbered);
 	numbered_write(&state->numbered, writer, state->settings);
 	state->affinity_written = facts.affinity;
+	state->cidrs_changed = false;
 }
 
 static void add_to(void *arg, const struct element *element)
@@ -138,6 +141,13 @@ static void collect_delta(struct state *state)
 			     state);
 }
 
+static void rewrite_chain(struct writer *writer, const struct layout_facts *facts, enum chain_id id,
+			  void (*flush_chain)(struct writer *writer, struct chain chain))
+{
+	flush_chain(writer, (struct chain){.id = id});
+	layout_rules(writer, facts, id);
+}
+
 /* The rules that lead to `remember` are there only while somebody has affinity. */
 static void write_remembering(struct state *state, struct writer *writer,
 			      void (*flush_chain)(struct writer *writer, struct chain chain))
@@ -148,11 +158,19 @@ static void write_remembering(struct state *state, struct writer *writer,
 
 	if (facts.affinity == state->affinity_written)
 		return;
-	for (size_t i = 0; i < ARRAY_SIZE(remembering); i++) {
-		flush_chain(writer, (struct chain){.id = remembering[i]});
-		layout_rules(writer, &facts, remembering[i]);
-	}
+	for (size_t i = 0; i < ARRAY_SIZE(remembering); i++)
+		rewrite_chain(writer, &facts, remembering[i], flush_chain);
 	state->affinity_written = facts.affinity;
+}
+
+static void write_cidrs(struct state *state, struct writer *writer,
+			void (*flush_chain)(struct writer *writer, struct chain chain))
+{
+	const struct layout_facts facts = facts_of(state);
+
+	if (state->cidrs_changed)
+		rewrite_chain(writer, &facts, CHAIN_CLUSTER_IPS_CHECK, flush_chain);
+	state->cidrs_changed = false;
 }
 
 void state_write_delta(struct state *state, struct writer *writer,
@@ -165,6 +183,7 @@ void state_write_delta(struct state *state, struct writer *writer,
 		numbered_count(&state->numbered, &state->removals.v[i], false);
 	numbered_write(&state->numbered, writer, state->settings);
 	write_remembering(state, writer, flush_chain);
+	write_cidrs(state, writer, flush_chain);
 	for (size_t i = 0; i < state->removals.n; i++)
 		writer->ops->remove(writer, &state->removals.v[i]);
 	for (size_t i = 0; i < state->additions.n; i++)

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Chain cluster-ips-check as ServiceCIDRs come and go: what a full sync and what a difference writes, in nft's words. */
+
+#include "backends/nftables/script_writer.h"
+#include "backends/nftables/state.h"
+#include "plan_world.h"
+
+#define REJECT                                                                                    \
+	"add rule ip kube-proxy cluster-ips-check ip daddr @cluster-ips reject comment \"Reject " \
+	"traffic to invalid ports of ClusterIPs\"\n"
+#define DROP(range)                                                \
+	"add rule ip kube-proxy cluster-ips-check ip daddr " range \
+	" drop comment \"Drop traffic to unallocated ClusterIPs\"\n"
+
+static struct text *said;
+
+static void flush_chain(struct writer *writer attr_unused, struct chain chain)
+{
+	char name[CHAIN_NAME_MAX];
+
+	chain_name(chain, name);
+	text_printf(said, "flush %s\n", name);
+}
+
+/* Commands about rules and flushes alone, of the chain or, in a difference, of all. */
+static char *sync_of(struct world *world, struct state *state, bool full)
+{
+	cleanup_text struct text all, kept;
+	cleanup_free char *copy = NULL;
+	struct script_writer script;
+	struct model_changes changes;
+	char *rest, *line;
+
+	text_init(&all);
+	text_init(&kept);
+	script_writer_init(&script, FAMILY_IPV4, &all);
+	said = &all;
+	model_take_changes(world->model, FAMILY_IPV4, &changes);
+	state_begin(state, world->model, &changes, full, NULL, 0);
+	model_changes_done(&changes);
+	if (full)
+		state_write_chains(state, &script.writer);
+	else
+		state_write_delta(state, &script.writer, flush_chain);
+	script_writer_finish(&script);
+	state_end(state, true, NULL, NULL);
+	rest = copy = text_dup(&all);
+	while ((line = strsep(&rest, "\n")))
+		if (strstr(line, "rule ip kube-proxy cluster-ips-check ") ||
+		    strncmp(line, "flush ", 6) == 0 || (!full && strstr(line, "add rule")))
+			text_printf(&kept, "%s\n", line);
+	return text_dup(&kept);
+}
+
+static void expect(struct world *world, struct state *state, bool full, const char *expected)
+{
+	cleanup_free char *text = sync_of(world, state, full);
+
+	assert_string_equal(text, expected);
+}
+
+static void set_cidr(struct world *world, const char *name, const char *range)
+{
+	struct service_cidr *cidr = service_cidr_new(name);
+
+	assert_int_equal(prefix_parse(range, &cidr->cidrs[cidr->n_cidrs++]), 0);
+	model_set_service_cidr(world->model, cidr);
+}
+
+static void a_change_rewrites_one_chain(void **state_ attr_unused)
+{
+	struct world world = world_new();
+	struct state *state = state_new(&world.settings);
+
+	expect(&world, state, true, REJECT);
+	expect(&world, state, false, "");
+	set_cidr(&world, "kubernetes", "10.96.0.0/12");
+	expect(&world, state, false, "flush cluster-ips-check\n" REJECT DROP("10.96.0.0/12"));
+	expect(&world, state, false, "");
+	set_cidr(&world, "six", "fd00::/108");
+	expect(&world, state, false, "");
+	set_cidr(&world, "more", "10.1.0.0/16");
+	expect(&world, state, false,
+	       "flush cluster-ips-check\n" REJECT DROP("10.1.0.0/16") DROP("10.96.0.0/12"));
+	model_remove_service_cidr(world.model, "kubernetes");
+	model_remove_service_cidr(world.model, "more");
+	expect(&world, state, false, "flush cluster-ips-check\n" REJECT);
+	state_free(state);
+	world_done(&world);
+}
+
+static void a_full_sync_writes_what_is_there(void **state_ attr_unused)
+{
+	struct world world = world_new();
+	struct state *state = state_new(&world.settings);
+
+	set_cidr(&world, "kubernetes", "10.96.0.0/12");
+	expect(&world, state, true, REJECT DROP("10.96.0.0/12"));
+	expect(&world, state, false, "");
+	expect(&world, state, true, REJECT DROP("10.96.0.0/12"));
+	state_free(state);
+	world_done(&world);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_change_rewrites_one_chain),
+		cmocka_unit_test(a_full_sync_writes_what_is_there),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -17,9 +17,12 @@ sys.path[:0] = [os.path.join(os.path.dirname(HERE), 'nftables')]
 
 from evaluator import Packet, Table, evaluate, updates  # noqa: E402
 from api import key_of  # noqa: E402
+from lab.check import served  # noqa: E402
+from lab.daemon import program  # noqa: E402
 from lab.topology import wait_for  # noqa: E402
 from objects import Pod, addresses, away, here, port, service  # noqa: E402
 from proxies import FAMILIES, PATIENCE, Pair, forget  # noqa: E402
+from stage import NODE  # noqa: E402
 from test_settings import CIDRS  # noqa: E402
 from world import World  # noqa: E402
 
@@ -161,7 +164,13 @@ def filled(stage):
 @pytest.mark.parametrize('flags', [[CIDRS], [], [CIDRS, '--nodeport-addresses=0.0.0.0/0,::/0']],
                          ids=['cluster CIDR', 'no detector', 'node ports everywhere'])
 def test_packets_have_the_same_fate(stage, filled, flags):
+    """Without a detector also when each has started over the table of the other."""
     with NftPair(stage, MODE, *flags) as pair:
+        if not flags:
+            pair.markers.write()
+            for family in FAMILIES:
+                pair.tables(family)
+            pair.swap()
         assert pair.agree() >= 500
 
 
@@ -257,6 +266,88 @@ def test_the_younger_of_two_services_with_one_address_gets_an_event_and_takes_ov
         proxy.kill()
         world.close()
         forget(stage.api, [('Service', 'conflict', 'ant')])
+
+
+# ---- one after the other on one node -------------------------------------------------------------
+
+class Relay:
+    """A node on which the two take turns, and a Service whose endpoint is the node itself."""
+
+    PORT = 9090
+
+    def __init__(self, stage):
+        self.proxies = {proxy.name: proxy for proxy in NftPair(stage, MODE, CIDRS, source='api').proxies}
+        self.node = self.proxies['portolan'].namespace
+        self.proxies['kube-proxy'].namespace = self.node
+        self.world = World(type('Plain', (), {'api': stage.api}), 'relay')
+        ips = self.world.service('web', port('http'))['spec']['clusterIPs']
+        self.addresses = sorted(ips, key=lambda ip: ':' in ip)
+        for family, own in zip(FAMILIES, ('203.0.113.11', '2001:db8:3::11')):
+            endpoint = {'addresses': [own], 'nodeName': NODE, 'conditions': {'ready': True}}
+            self.world.raw_slice(f'web-{family}', family, [endpoint], 'web', [port('http', number=self.PORT)])
+        self.node.ip('route add 10.96.0.0/12 dev lo src 192.0.2.11', 'route add fd00:10:96::/108 dev lo src 2001:db8:2::11')
+        self.node.agent.call('serve_pod', pod='web', addresses=['203.0.113.11', '2001:db8:3::11'], ports=[self.PORT])
+        self.running = None
+
+    def start(self, name):
+        """Kills whoever runs; returns when the other has written the rules of both families."""
+        if self.running:
+            self.running.kill()
+        self.running = self.proxies[name]
+        self.running.start()
+        done = {'kube-proxy': r'"SyncProxyRules complete" ipFamily="IPv{}"', 'portolan': r'"First sync done" ipFamily="IPv{}"'}[name]
+        for family in FAMILIES:
+            self.running.process.log.wait_line(done.format(family))
+        assert not self.running.process.log.find('sync failed')
+
+    def objects(self):
+        """Names of all that is in the tables."""
+        found = set()
+        for word in NAMES.values():
+            code, text, _err = self.node.run('nft', '-j', 'list', 'table', word, 'kube-proxy', check=False)
+            for entry in json.loads(text)['nftables'] if code == 0 else ():
+                kind, thing = next(iter(entry.items()))
+                if kind in ('chain', 'set', 'map'):
+                    found.add((word, kind, thing['name']))
+        return found
+
+    def close(self):
+        if self.running:
+            self.running.kill()
+        self.world.close()
+
+
+@pytest.fixture
+def relay(stage):
+    relay = Relay(stage)
+    yield relay
+    relay.close()
+
+
+def test_one_takes_over_from_the_other_without_a_gap(relay):
+    """Over the table as it is, both ways, while clients connect."""
+    relay.start('kube-proxy')
+    assert all(served(relay.node.request(ip, 80)) == {'web'} for ip in relay.addresses)
+    loads = [relay.node.load(ip, 80) for ip in relay.addresses]
+    for name in ('portolan', 'kube-proxy', 'portolan'):
+        relay.start(name)
+        for load in loads:
+            load.wait(50)
+    assert all(served(load.stop()) == {'web'} for load in loads)
+    assert not [name for _word, _kind, name in relay.objects() if '/' in name or name == 'firewall-ips']
+
+
+def test_after_a_cleanup_kube_proxy_finds_nothing_of_ours(relay):
+    relay.start('kube-proxy')
+    fresh = relay.objects()
+    relay.start('portolan')
+    assert relay.objects() & fresh != fresh
+    relay.running.kill()
+    relay.node.run(program(), 'cleanup')
+    assert relay.objects() == set()
+    relay.start('kube-proxy')
+    assert relay.objects() == fresh
+    assert all(served(relay.node.request(ip, 80)) == {'web'} for ip in relay.addresses)
 
 
 def test_a_difference_is_seen(stage, filled):

@@ -191,7 +191,7 @@ static void affinity_leads_through_an_id(void **state attr_unused)
 	       "nodeport-cluster-picks tcp . 30080 : goto nodeport-pick-1\n"
 	       "nodeport-affinity-ids tcp . 30080 : f000:7\n"
 	       "affinity-timeouts f000:7 : goto remember-60\n"
-	       "affinity-members f000:7 . 10.1.0.1 . 80\n"
+	       "cluster-affinity-members f000:7 . 10.1.0.1 . 80\n"
 	       "cluster-ips 10.96.0.1\n"
 	       "hairpin-connections 10.1.0.1 . 10.1.0.1 . tcp . 80\n");
 	world_done(&world);

@@ -29,7 +29,7 @@ const struct container_type container_types[CONTAINER_COUNT] = {
 	[CONTAINER_AFFINITY_IDS] = {"affinity-ids", "destinations with ClientIP affinity: id of the service port", {DESTINATION}, DATA_ID},
 	[CONTAINER_NODEPORT_AFFINITY_IDS] = {"nodeport-affinity-ids", "NodePorts with ClientIP affinity: id of the service port", {NODEPORT}, DATA_ID},
 	[CONTAINER_AFFINITY_TIMEOUTS] = {"affinity-timeouts", "how long each service port remembers a client", {FIELD_ID}, DATA_VERDICT},
-	[CONTAINER_AFFINITY_MEMBERS] = {"affinity-members", "endpoints that may be remembered", {MEMBER}, DATA_NONE},
+	[CONTAINER_AFFINITY_MEMBERS] = {"cluster-affinity-members", "endpoints that may be remembered", {MEMBER}, DATA_NONE},
 	[CONTAINER_LOCAL_AFFINITY_MEMBERS] = {"local-affinity-members", "endpoints of this node that may be remembered", {MEMBER}, DATA_NONE},
 	[CONTAINER_AFFINITY] = {"affinity", "clients and their endpoints, written by packets", {ADDRESS, FIELD_ID}, DATA_ENDPOINT, .dynamic = true},
 	[CONTAINER_LOCAL_AFFINITY] = {"local-affinity", "clients and their endpoints of this node, written by packets", {ADDRESS, FIELD_ID}, DATA_ENDPOINT, .dynamic = true},

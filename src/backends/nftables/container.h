@@ -6,6 +6,10 @@
  *
  * A key is a list of fields, each of them padded to four bytes as the kernel keeps it in registers.
  * A destination is an address, a protocol and a port, or for node ports only the last two.
+ *
+ * kube-proxy must be able to start over this table: names that it has too mean the same type, and no
+ * set of ours begins with "affinity-", since it deletes those, at once and as part of its first
+ * transaction, which fails if they are in use.
  */
 
 #include "base/addr.h"

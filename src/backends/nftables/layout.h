@@ -12,7 +12,7 @@
 
 #define LAYOUT_TABLE "kube-proxy"
 /* The table's comment, by which it is known as ours, and as laid out like this. */
-#define LAYOUT_COMMENT "rules for kube-proxy, by Portolan (layout 1)"
+#define LAYOUT_COMMENT "rules for kube-proxy, by Portolan (layout 2)"
 
 /* Facts that the rules stand on. */
 struct layout_facts {

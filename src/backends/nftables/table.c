@@ -34,6 +34,35 @@ static int take_table(void *arg, const struct nlmsghdr *message, struct err *err
 	return 0;
 }
 
+static int take_set(void *arg, const struct nlmsghdr *message attr_unused,
+		    struct err *err attr_unused)
+{
+	*(bool *)arg = true;
+	return 0;
+}
+
+/*
+ * A table's comment never changes: ours stays when kube-proxy starts over the table, and writes to it
+ * what we do not know. This map it always has, and we never.
+ */
+static int has_kube_proxys_map(struct nft_socket *socket, enum family family, bool *ret,
+			       struct err *err)
+{
+	static const struct nft_dump_ops ops = {.message = take_set};
+	const struct nft_dump_request request = {
+		.type = NFT_MSG_GETSET,
+		.family = family,
+		.table = LAYOUT_TABLE,
+		.chain = "firewall-ips",
+		.one = true,
+	};
+	int r;
+
+	*ret = false;
+	r = nft_dump(socket, &request, &ops, ret, err);
+	return r == -ENOENT ? 0 : r;
+}
+
 int table_find(struct nft_socket *socket, enum family family, enum table_kind *ret, struct err *err)
 {
 	static const struct nft_dump_ops ops = {.message = take_table};
@@ -44,11 +73,16 @@ int table_find(struct nft_socket *socket, enum family family, enum table_kind *r
 		.one = true,
 	};
 	enum table_kind kind = TABLE_ABSENT;
+	bool taken_over = false;
 	int r = nft_dump(socket, &request, &ops, &kind, err);
 
+	if (r == -ENOENT)
+		kind = TABLE_ABSENT;
+	else if (r == 0 && kind == TABLE_OURS)
+		r = has_kube_proxys_map(socket, family, &taken_over, err);
 	if (r < 0 && r != -ENOENT)
 		return r;
-	*ret = r == -ENOENT ? TABLE_ABSENT : kind;
+	*ret = taken_over ? TABLE_FOREIGN : kind;
 	return 0;
 }
 

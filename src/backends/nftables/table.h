@@ -12,7 +12,7 @@ struct nft_socket;
 enum table_kind {
 	TABLE_ABSENT = 0,
 	TABLE_OURS,    /* laid out as layout.h says */
-	TABLE_FOREIGN, /* kube-proxy's, or of another version */
+	TABLE_FOREIGN, /* kube-proxy's, or taken over by it, or of another version */
 	TABLE_KIND_COUNT,
 };
 

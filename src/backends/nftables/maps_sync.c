@@ -25,6 +25,9 @@ struct maps_sync {
 	bool need_full;
 	bool ids_found; /* what a former life left has been read */
 	size_t n_written;
+	struct addr *addresses; /* of this host's interfaces, as last read */
+	size_t n_addresses;
+	bool blind; /* they could not be read the last time */
 };
 
 struct maps_sync *maps_sync_new(struct nft_socket *socket, const struct settings *settings,
@@ -49,6 +52,7 @@ struct maps_sync *maps_sync_free(struct maps_sync *sync)
 		return NULL;
 	state_free(sync->state);
 	nft_batch_free(sync->batch);
+	free(sync->addresses);
 	free(sync);
 	return NULL;
 }
@@ -175,20 +179,31 @@ static int commit(struct maps_sync *sync, bool full, struct err *err)
 	return r < 0 ? r : 0;
 }
 
-/* Addresses of interfaces, for node ports that are limited to some. Without them none answers. */
-static struct addr *find_addresses(const struct maps_sync *sync, size_t *ret_n)
+/* Addresses of interfaces, for node ports that are limited to some; those last known while they cannot be read. */
+static void find_addresses(struct maps_sync *sync)
 {
-	struct addr *addresses = NULL;
+	struct addr *addresses;
 	struct err err;
+	size_t n;
 
-	*ret_n = 0;
 	if (sync->settings->node_ports.match_all)
-		return NULL;
-	if (interfaces_addresses(sync->settings->family, &addresses, ret_n, &err) < 0)
-		log_error("Cannot read the addresses of this host, NodePorts may not be answered",
+		return;
+	if (interfaces_addresses(sync->settings->family, &addresses, &n, &err) == 0) {
+		free(sync->addresses);
+		sync->addresses = addresses;
+		sync->n_addresses = n;
+		sync->blind = false;
+		return;
+	}
+	if (!sync->blind)
+		log_error(sync->n_addresses > 0
+				  ? "Cannot read the addresses of this host, NodePorts stay where "
+				    "they are"
+				  : "Cannot read the addresses of this host, NodePorts may not be "
+				    "answered",
 			  KV("ipFamily", LOG_STR(family_name(sync->settings->family))),
 			  KV("err", LOG_STR(err.text)));
-	return addresses;
+	sync->blind = true;
 }
 
 /* Clients keep their endpoints over a restart of ours. */
@@ -232,11 +247,10 @@ static void forget_clients(struct maps_sync *sync)
 static int run(struct maps_sync *sync, const struct model *model,
 	       const struct model_changes *changes, bool full, struct backend_result *ret)
 {
-	size_t n;
-	cleanup_free struct addr *addresses = find_addresses(sync, &n);
 	int r;
 
-	state_begin(sync->state, model, changes, full, addresses, n);
+	find_addresses(sync);
+	state_begin(sync->state, model, changes, full, sync->addresses, sync->n_addresses);
 	r = commit(sync, full, &ret->err);
 	nft_batch_reset(sync->batch);
 	state_end(sync->state, r == 0, sync->ops.conflict, sync->ops.arg);

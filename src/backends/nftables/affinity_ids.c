@@ -17,52 +17,39 @@ void affinity_ids_init(struct affinity_ids *ids)
 	*ids = (struct affinity_ids){.next = AFFINITY_ID_FIRST};
 }
 
-static void forget_all(struct map *map)
-{
-	struct numbered *numbered;
-	size_t at = 0;
-
-	while ((numbered = map_next(map, &at)))
-		free(numbered);
-	map_done(map);
-	*map = (struct map){0};
-}
-
 void affinity_ids_done(struct affinity_ids *ids)
 {
-	forget_all(&ids->by_port);
-	forget_all(&ids->found);
+	map_free_values(&ids->by_port);
+	map_free_values(&ids->found);
+	map_free_values(&ids->taken);
 }
 
-static struct numbered *number(struct map *map, const char *key, uint32_t id)
+static struct numbered *ensure(struct map *map, const char *key)
 {
-	size_t n = strlen(key) + 1;
-	struct numbered *numbered = xcalloc(1, sizeof(*numbered) + n);
-
-	numbered->id = id;
-	memcpy(numbered->key, key, n);
-	free(map_set(map, numbered->key, numbered));
-	return numbered;
+	return map_ensure(map, key, sizeof(struct numbered), offsetof(struct numbered, key));
 }
 
 void affinity_ids_found(struct affinity_ids *ids, const char *destination, uint32_t id)
 {
 	if (id < AFFINITY_ID_FIRST)
 		return; /* not one of ours */
-	number(&ids->found, destination, id);
+	ensure(&ids->found, destination)->id = id;
 	if (id >= ids->next)
 		ids->next = id + 1;
 }
 
-static bool in_use(const struct affinity_ids *ids, uint32_t id)
+/* False: another port was quicker. */
+static bool take_number(struct affinity_ids *ids, uint32_t id)
 {
-	const struct numbered *numbered;
-	size_t at = 0;
+	struct numbered *numbered;
+	char key[16];
 
-	while ((numbered = map_next(&ids->by_port, &at)))
-		if (numbered->id == id)
-			return true;
-	return false;
+	snprintf(key, sizeof(key), "%x", id);
+	numbered = ensure(&ids->taken, key);
+	if (numbered->id != 0)
+		return false;
+	numbered->id = id;
+	return true;
 }
 
 /* 0: no destination of the port had one, or another port has taken it. */
@@ -81,7 +68,7 @@ static uint32_t take_up(struct affinity_ids *ids, const struct port_plan *port)
 
 		destination_print(&v[i], text);
 		numbered = map_remove(&ids->found, text);
-		if (numbered && !in_use(ids, numbered->id))
+		if (numbered && take_number(ids, numbered->id))
 			id = numbered->id;
 		free(numbered);
 	}
@@ -99,14 +86,13 @@ uint32_t affinity_ids_get(struct affinity_ids *ids, const struct port_plan *port
 {
 	struct numbered *numbered;
 	char key[PORT_KEY_MAX];
-	uint32_t id;
 
 	port_key(port, key);
-	numbered = map_get(&ids->by_port, key);
-	if (!numbered) {
-		id = take_up(ids, port);
-		numbered = number(&ids->by_port, key, id != 0 ? id : ids->next++);
-	}
+	numbered = ensure(&ids->by_port, key);
+	if (numbered->id == 0)
+		numbered->id = take_up(ids, port);
+	if (numbered->id == 0)
+		numbered->id = ids->next++;
 	numbered->asked = true;
 	return numbered->id;
 }
@@ -139,5 +125,6 @@ void affinity_ids_prune(struct affinity_ids *ids)
 		map_remove(&ids->by_port, numbered->key);
 		free(numbered);
 	}
-	forget_all(&ids->found);
+	map_free_values(&ids->found);
+	map_free_values(&ids->taken);
 }

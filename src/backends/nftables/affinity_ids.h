@@ -14,7 +14,9 @@
 
 struct affinity_ids {
 	struct map by_port; /* "namespace/name:port/tcp" */
-	struct map found;   /* by destination; until they are taken up */
+	/* of a former life, until all ports have asked for theirs: */
+	struct map found; /* by destination */
+	struct map taken; /* by number: a port has it again, and no other one gets it */
 	uint32_t next;
 };
 

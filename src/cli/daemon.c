@@ -585,6 +585,8 @@ static int start_source(struct daemon *daemon, const struct source_sink *sink, s
 			},
 		.node_name = daemon->config->node_name,
 		.report = on_report,
+		.seen = telemetry_request_seen,
+		.seen_arg = daemon->telemetry,
 	};
 	int r;
 

@@ -4,21 +4,21 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/clock.h"
-#include "cli/command.h"
-#include "cli/duration.h"
+#include "base/log.h"
+#include "cli/flags.h"
 #include "cli/kubeproxy_config.h"
 #include "cli/options.h"
 #include "cli/telemetry.h"
+#include "cli/zpages.h"
 #include "serving/process_metrics.h"
 
-#define WARNING      "For people and for debugging: what this page looks like may change.\n"
 #define TYPE_METRICS "text/plain; version=0.0.4; charset=utf-8"
 #define SECONDS_MAX  24
 
-typedef void page_fn(struct pages *pages, struct http_exchange *exchange);
+typedef void page_fn(struct pages *pages, struct http_exchange *exchange,
+		     const struct http_request *request);
 
 struct page {
 	const char *path;
@@ -38,7 +38,8 @@ static void reply_health(struct http_exchange *exchange, int status, struct text
 	http_reply(exchange, status, headers, ARRAY_SIZE(headers), body);
 }
 
-static void page_healthz(struct pages *pages, struct http_exchange *exchange)
+static void page_healthz(struct pages *pages, struct http_exchange *exchange,
+			 const struct http_request *request attr_unused)
 {
 	cleanup_text struct text body = {0};
 	int status = telemetry_healthz(pages->telemetry, &body);
@@ -46,7 +47,8 @@ static void page_healthz(struct pages *pages, struct http_exchange *exchange)
 	reply_health(exchange, status, &body);
 }
 
-static void page_livez(struct pages *pages, struct http_exchange *exchange)
+static void page_livez(struct pages *pages, struct http_exchange *exchange,
+		       const struct http_request *request attr_unused)
 {
 	cleanup_text struct text body = {0};
 	int status = telemetry_livez(pages->telemetry, &body);
@@ -68,7 +70,8 @@ static void reply_metrics(struct http_exchange *exchange, struct text *body)
 	http_reply(exchange, 200, headers, ARRAY_SIZE(headers), body);
 }
 
-static void page_metrics(struct pages *pages, struct http_exchange *exchange)
+static void page_metrics(struct pages *pages, struct http_exchange *exchange,
+			 const struct http_request *request attr_unused)
 {
 	cleanup_text struct text body = {0};
 
@@ -77,7 +80,8 @@ static void page_metrics(struct pages *pages, struct http_exchange *exchange)
 }
 
 /* The health of the program's parts, of which kube-proxy has none. */
-static void page_slis(struct pages *pages attr_unused, struct http_exchange *exchange)
+static void page_slis(struct pages *pages attr_unused, struct http_exchange *exchange,
+		      const struct http_request *request attr_unused)
 {
 	cleanup_text struct text body = {0};
 
@@ -93,17 +97,20 @@ static void page_slis(struct pages *pages attr_unused, struct http_exchange *exc
 
 /* -- small pages */
 
-static void page_ok(struct pages *pages attr_unused, struct http_exchange *exchange)
+static void page_ok(struct pages *pages attr_unused, struct http_exchange *exchange,
+		    const struct http_request *request attr_unused)
 {
 	http_reply_text(exchange, 200, "ok");
 }
 
-static void page_mode(struct pages *pages, struct http_exchange *exchange)
+static void page_mode(struct pages *pages, struct http_exchange *exchange,
+		      const struct http_request *request attr_unused)
 {
 	http_reply_text(exchange, 200, pages->config->effective->message->mode);
 }
 
-static void page_configz(struct pages *pages, struct http_exchange *exchange)
+static void page_configz(struct pages *pages, struct http_exchange *exchange,
+			 const struct http_request *request attr_unused)
 {
 	cleanup_text struct text body = {0};
 
@@ -111,103 +118,46 @@ static void page_configz(struct pages *pages, struct http_exchange *exchange)
 	reply_health(exchange, 200, &body);
 }
 
-static void reply_plain(struct http_exchange *exchange, struct text *body)
-{
-	static const struct http_header headers[] = {
-		{"Content-Type", "text/plain; charset=utf-8"},
-		{"X-Content-Type-Options", "nosniff"},
-	};
-
-	http_reply(exchange, 200, headers, ARRAY_SIZE(headers), body);
-}
-
-static void page_pprof(struct pages *pages attr_unused, struct http_exchange *exchange)
+static void page_pprof(struct pages *pages attr_unused, struct http_exchange *exchange,
+		       const struct http_request *request attr_unused)
 {
 	http_reply_text(exchange, 404,
 			"Portolan is not a Go program and has no profiles to offer; perf(1) can "
 			"look at it from outside.\n");
 }
 
-/* -- /flagz */
-
-static void print_list(const struct flag_list *list, struct text *ret)
+/*
+ * PUT with a number sets how much is logged, until the next change of the configuration. As kube-proxy,
+ * only with --profiling.
+ */
+static void page_verbosity(struct pages *pages, struct http_exchange *exchange,
+			   const struct http_request *request)
 {
-	text_str(ret, "[");
-	for (size_t i = 0; i < list->n; i++)
-		text_printf(ret, "%s%s", i > 0 ? "," : "", list->v[i]);
-	text_str(ret, "]");
-}
+	cleanup_free char *text = xasprintf("%.*s", (int)request->n_body, request->body);
+	cleanup_free char *answer = NULL;
+	int32_t level;
 
-/* A flag that is a member of the options. */
-static void print_member(const struct flag *flag, const struct options *options, struct text *ret)
-{
-	const void *at = (const char *)options + flag->offset;
-	char duration[DURATION_TEXT_MAX];
-
-	switch (flag->kind) {
-	case FLAG_BOOL:
-		text_str(ret, *(const bool *)at ? "true" : "false");
-		break;
-	case FLAG_INT:
-	case FLAG_LEVEL:
-		text_printf(ret, "%d", *(const int32_t *)at);
-		break;
-	case FLAG_LIST:
-		print_list(at, ret);
-		break;
-	case FLAG_DURATION:
-		duration_print(*(const int64_t *)at, duration);
-		text_str(ret, duration);
-		break;
-	default:
-		text_str(ret, *(const char *const *)at ? *(const char *const *)at : "");
-		break;
+	if (request->method != HTTP_PUT) {
+		http_reply_text(exchange, 406, "Only PUT, with a number, is understood.\n");
+		return;
 	}
-}
-
-/* A flag that stands for a field of the configuration: as it was given, else its default. */
-static void print_field(const struct flag *flag, const struct options *options, struct text *ret)
-{
-	const char *value = flag->initial ? flag->initial : flag->kind == FLAG_BOOL ? "false" : "";
-
-	for (size_t i = 0; i < options->fields.n; i++)
-		if (options->fields.v[i].flag == flag)
-			value = options->fields.v[i].text;
-	text_printf(ret, flag->kind == FLAG_LIST ? "[%s]" : "%s", value);
-}
-
-static int compare_flags(const void *a, const void *b)
-{
-	return strcmp((*(const struct flag *const *)a)->name,
-		      (*(const struct flag *const *)b)->name);
-}
-
-static void page_flagz(struct pages *pages, struct http_exchange *exchange)
-{
-	cleanup_free const struct flag **flags =
-		xcalloc(options_n_flags, sizeof(const struct flag *));
-	cleanup_text struct text body = {0};
-	size_t n = 0;
-
-	for (size_t i = 0; i < options_n_flags; i++)
-		if (options_flags[i].commands & 1u << COMMAND_RUN)
-			flags[n++] = &options_flags[i];
-	qsort(flags, n, sizeof(const struct flag *), compare_flags);
-	text_str(&body, "\nportolan flagz\n" WARNING "\n");
-	for (size_t i = 0; i < n; i++) {
-		text_printf(&body, "%s=", flags[i]->name);
-		if (flags[i]->path)
-			print_field(flags[i], pages->options, &body);
-		else
-			print_member(flags[i], pages->options, &body);
-		text_str(&body, "\n");
+	if (!*text || text[strspn(text, "0123456789")] || flag_int_parse(text, &level) < 0) {
+		http_reply_text(exchange, 400, "The body is not a number.\n");
+		return;
 	}
-	reply_plain(exchange, &body);
+	log_setup(pages->config->log_format, level);
+	log_info("The log level was set", KV("v", LOG_INT(level)));
+	answer = xasprintf("klog.logging.verbosity is %d\n", level);
+	http_reply_text(exchange, 200, answer);
 }
 
-/* -- /statusz */
+static void page_flagz(struct pages *pages, struct http_exchange *exchange,
+		       const struct http_request *request)
+{
+	zpages_flagz(pages->options, exchange, request);
+}
 
-static void page_statusz(struct pages *pages, struct http_exchange *exchange);
+static page_fn page_statusz;
 
 static const struct page pages_of_metrics[] = {
 	{"/configz", page_configz, NULL},
@@ -224,26 +174,14 @@ static const struct page pages_of_health[] = {
 	{"/livez", page_livez, NULL},
 };
 
-static void page_statusz(struct pages *pages attr_unused, struct http_exchange *exchange)
+static void page_statusz(struct pages *pages attr_unused, struct http_exchange *exchange,
+			 const struct http_request *request)
 {
-	time_t start = (time_t)process_start_time();
-	long long up = (long long)(time(NULL) - start);
-	cleanup_text struct text body = {0};
-	char started[64];
-	struct tm parts;
+	const char *paths[ARRAY_SIZE(pages_of_metrics)];
 
-	gmtime_r(&start, &parts);
-	strftime(started, sizeof(started), "%a %b %e %H:%M:%S UTC %Y", &parts);
-	text_printf(&body,
-		    "\nportolan statusz\n" WARNING
-		    "\nStarted= %s\nUp= %lld hr %02lld min %02lld sec\nPortolan version= %s\n"
-		    "Binary version= 1." KUBERNETES_MINOR "\nEmulation version= 1." KUBERNETES_MINOR
-		    "\nPaths=",
-		    started, up / 3600, up / 60 % 60, up % 60, PORTOLAN_VERSION);
 	for (size_t i = 0; i < ARRAY_SIZE(pages_of_metrics); i++)
-		text_printf(&body, " %s", pages_of_metrics[i].path);
-	text_str(&body, "\n");
-	reply_plain(exchange, &body);
+		paths[i] = pages_of_metrics[i].path;
+	zpages_statusz(paths, ARRAY_SIZE(paths), exchange, request);
 }
 
 /* -- finding the page */
@@ -265,11 +203,14 @@ static void answer(struct pages *pages, const struct page *all, size_t n,
 	for (size_t i = 0; i < n; i++) {
 		if (!streq(all[i].path, request->path) || !gate_is_on(pages, all[i].gate))
 			continue;
-		all[i].print(pages, exchange);
+		all[i].print(pages, exchange, request);
 		return;
 	}
 	if (all == pages_of_metrics && has_prefix(request->path, "/debug/pprof"))
-		page_pprof(pages, exchange);
+		page_pprof(pages, exchange, request);
+	else if (all == pages_of_metrics && streq(request->path, "/debug/flags/v") &&
+		 pages->config->effective->message->enableprofiling)
+		page_verbosity(pages, exchange, request);
 	else
 		http_reply_text(exchange, 404, "404 page not found\n");
 }

@@ -21,10 +21,12 @@
 #include "kernel/conntrack.h"
 #include "kernel/interfaces.h"
 #include "kernel/nfacct.h"
+#include "serving/client_metrics.h"
 #include "serving/process_metrics.h"
 #include "serving/proxy_health.h"
 #include "serving/proxy_metrics.h"
 #include "serving/service_health.h"
+#include "sources/api_http.h"
 
 #define HEALTH_PERIODS 2 /* a sync that is this many sync periods late is a bad sign */
 #define CODE_TEXT_MAX  12
@@ -43,6 +45,7 @@ struct telemetry {
 	struct metrics *metrics;
 	struct proxy_metrics proxy;
 	struct process_metrics process;
+	struct client_metrics client;
 	bool nfacct;
 	struct proxy_health health;
 	struct readiness *readiness;
@@ -339,6 +342,14 @@ void telemetry_slice_event(struct telemetry *telemetry, unsigned int families)
 			proxy_metrics_add(&telemetry->proxy, PROXY_ENDPOINTS_TOTAL, "", "", 1);
 }
 
+void telemetry_request_seen(void *arg, const struct api_http_seen *seen)
+{
+	struct telemetry *telemetry = arg;
+
+	client_metrics_count(&telemetry->client, seen->host, seen->method, seen->status,
+			     seconds(seen->duration_ns));
+}
+
 /* -- what is read when somebody asks */
 
 static void read_pending(struct telemetry *telemetry)
@@ -534,6 +545,7 @@ struct telemetry *telemetry_new(const struct telemetry_config *config)
 	telemetry->readiness = make_readiness(telemetry);
 	proxy_metrics_register(&telemetry->proxy, telemetry->metrics, config->mode);
 	process_metrics_register(&telemetry->process, telemetry->metrics);
+	client_metrics_register(&telemetry->client, telemetry->metrics);
 	add_build(telemetry->metrics);
 	add_gates(telemetry->metrics, config->gates);
 	metrics_before_scrape(telemetry->metrics, before_scrape, telemetry);

@@ -47,6 +47,10 @@ int telemetry_set_family(struct telemetry *telemetry, const struct settings *set
 void telemetry_service_event(struct telemetry *telemetry);
 void telemetry_slice_event(struct telemetry *telemetry, unsigned int families);
 
+/* A request to the API server; arg is a struct telemetry. */
+struct api_http_seen;
+void telemetry_request_seen(void *arg, const struct api_http_seen *seen);
+
 struct metrics *telemetry_metrics(const struct telemetry *telemetry);
 /* Bodies in JSON, counted; both return the status. */
 int telemetry_healthz(struct telemetry *telemetry, struct text *ret);

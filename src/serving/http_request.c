@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <strings.h>
 
@@ -58,6 +59,8 @@ static enum http_method method_of(const char *word)
 {
 	if (streq(word, "GET"))
 		return HTTP_GET;
+	if (streq(word, "PUT"))
+		return HTTP_PUT;
 	return streq(word, "HEAD") ? HTTP_HEAD : HTTP_OTHER;
 }
 
@@ -103,8 +106,20 @@ static void take_connection(const char *value, struct http_request *ret)
 		ret->keep_alive = true;
 }
 
-/* has_body: whether one of the headers seen so far announces one. */
-static int parse_header(char *line, bool *has_body, struct http_request *ret)
+/* Its length as the headers seen so far announce it; SIZE_MAX: too long, or not known. */
+static void take_length(const char *value, size_t *body)
+{
+	size_t digits = strspn(value, "0123456789");
+
+	if (digits == 0 || digits > 4 || value[digits] || *body == SIZE_MAX)
+		*body = SIZE_MAX;
+	else
+		*body = strtoul(value, NULL, 10);
+	if (*body > HTTP_BODY_MAX)
+		*body = SIZE_MAX;
+}
+
+static int parse_header(char *line, size_t *body, struct http_request *ret)
 {
 	char *value = strchr(line, ':');
 
@@ -119,16 +134,34 @@ static int parse_header(char *line, bool *has_body, struct http_request *ret)
 	value += strspn(value, " \t");
 	if (strcasecmp(line, "Connection") == 0)
 		take_connection(value, ret);
-	else if (strcasecmp(line, "Transfer-Encoding") == 0 ||
-		 (strcasecmp(line, "Content-Length") == 0 && !streq(value, "0")))
-		*has_body = true;
+	else if (strcasecmp(line, "Accept") == 0)
+		ret->accept = value;
+	else if (strcasecmp(line, "Transfer-Encoding") == 0)
+		*body = SIZE_MAX;
+	else if (strcasecmp(line, "Content-Length") == 0)
+		take_length(value, body);
 	return 0;
+}
+
+/* Behind the head. 0: it is not there yet; else the length of both. */
+static int take_body(const char *data, size_t n, size_t length, size_t body,
+		     struct http_request *ret)
+{
+	if (body == SIZE_MAX || length + body > HTTP_HEAD_MAX) {
+		ret->keep_alive = false;
+		return (int)length;
+	}
+	if (length + body > n)
+		return 0;
+	ret->body = data + length;
+	ret->n_body = body;
+	return (int)(length + body);
 }
 
 int http_request_parse(char *data, size_t n, struct http_request *ret)
 {
 	size_t length = head_length(data, MIN(n, HTTP_HEAD_MAX));
-	bool has_body = false;
+	size_t body = 0;
 	char *at = data;
 	char *line;
 	int r;
@@ -137,13 +170,12 @@ int http_request_parse(char *data, size_t n, struct http_request *ret)
 		return 0;
 	if (memchr(data, '\0', length))
 		return -EBADMSG;
+	*ret = (struct http_request){.accept = "", .body = ""};
 	line = next_line(&at, data + length);
 	r = line ? parse_request_line(line, ret) : -EBADMSG;
 	while (r == 0 && (line = next_line(&at, data + length)))
-		r = parse_header(line, &has_body, ret);
-	if (has_body)
-		ret->keep_alive = false;
-	return r < 0 ? r : (int)length;
+		r = parse_header(line, &body, ret);
+	return r < 0 ? r : take_body(data, n, length, body, ret);
 }
 
 /* Decodes n bytes; NULL when a '%' has no two digits behind it, or makes a NUL. */

@@ -106,20 +106,6 @@ static void print_families(const struct proxy_health *health, const struct healt
 		text_str(ret, "}");
 }
 
-static void print_string(const char *s, struct text *ret)
-{
-	text_str(ret, "\"");
-	for (; *s; s++) {
-		if (*s == '"' || *s == '\\')
-			text_printf(ret, "\\%c", *s);
-		else if ((unsigned char)*s < ' ')
-			text_printf(ret, "\\u%04x", (unsigned int)*s);
-		else
-			text_add(ret, s, 1);
-	}
-	text_str(ret, "\"");
-}
-
 /* eligible: NULL when it plays no part and is not shown. */
 static int print_health(const struct proxy_health *health, const bool *eligible,
 			const char *why_not, const struct health_time *now, struct text *ret)
@@ -138,7 +124,7 @@ static int print_health(const struct proxy_health *health, const bool *eligible,
 	text_printf(ret, ",\"healthy\":%s", word(good));
 	if (why_not) {
 		text_str(ret, ",\"reason\":");
-		print_string(why_not, ret);
+		text_json(ret, why_not);
 	}
 	print_families(health, now, ret);
 	text_str(ret, "}");

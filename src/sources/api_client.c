@@ -341,6 +341,11 @@ void api_client_post(struct api_client *client, const char *path, const char *js
 
 /* -- the client -- */
 
+void api_client_observe(struct api_client *client, api_http_seen_fn *seen, void *arg)
+{
+	api_http_observe(client->http, seen, arg);
+}
+
 int api_client_new(struct event_base *loop, const struct credentials_config *config,
 		   struct api_client **ret, struct err *err)
 {

@@ -32,6 +32,7 @@ struct api_request *api_client_start(struct api_client *client,
 				     const struct api_http_handler *handler);
 void api_client_cancel(struct api_request *request); /* accepts NULL; no more is called */
 
+void api_client_observe(struct api_client *client, api_http_seen_fn *seen, void *arg);
 void api_client_doubt(struct api_client *client); /* 401: credentials are read again */
 const char *api_client_server(const struct api_client *client);
 

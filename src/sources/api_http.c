@@ -20,6 +20,7 @@
 #include <strings.h>
 #include <sys/socket.h>
 
+#include "base/clock.h"
 #include "sources/env_proxy.h"
 
 #define CONNECT_TIMEOUT_MS 15000L
@@ -35,6 +36,8 @@ struct api_http {
 	struct event *timer;
 	struct api_call *calls; /* a list */
 	unsigned int depth;     /* > 0: libcurl is on the stack */
+	api_http_seen_fn *seen; /* NULL: nobody asks */
+	void *seen_arg;
 };
 
 struct api_call {
@@ -43,8 +46,11 @@ struct api_call {
 	CURL *easy;
 	struct curl_slist *headers, *connect_to;
 	char *body;
+	char *host; /* and port, for who watches */
+	int64_t started_ns;
 	struct api_http_handler handler;
 	bool cancelled;
+	bool told; /* the one who watches */
 	char problem[CURL_ERROR_SIZE];
 };
 
@@ -62,7 +68,28 @@ static void call_free(struct api_call *call)
 	curl_slist_free_all(call->headers);
 	curl_slist_free_all(call->connect_to);
 	free(call->body);
+	free(call->host);
 	free(call);
+}
+
+void api_http_observe(struct api_http *http, api_http_seen_fn *seen, void *arg)
+{
+	http->seen = seen;
+	http->seen_arg = arg;
+}
+
+static void tell(struct api_call *call, int status)
+{
+	const struct api_http_seen seen = {
+		.host = call->host,
+		.method = call->body ? "POST" : "GET",
+		.status = status,
+		.duration_ns = clock_now_ns() - call->started_ns,
+	};
+
+	if (!call->told && call->http->seen)
+		call->http->seen(call->http->seen_arg, &seen);
+	call->told = true;
 }
 
 /* -- libcurl and the loop -- */
@@ -104,6 +131,8 @@ static void end_call(struct api_call *call, CURLcode code)
 
 	snprintf(text, sizeof(text), "%s",
 		 *call->problem ? call->problem : curl_easy_strerror(code));
+	if (!cancelled)
+		tell(call, 0);
 	call_free(call);
 	if (!cancelled)
 		handler.done(handler.arg, failure_of(code), text);
@@ -259,9 +288,11 @@ static size_t on_header(char *line, size_t size, size_t n, void *arg)
 		return size;
 	curl_easy_getinfo(call->easy, CURLINFO_RESPONSE_CODE, &status);
 	curl_easy_getinfo(call->easy, CURLINFO_RETRY_AFTER, &retry_after);
-	if (status >= 200)
+	if (status >= 200) {
+		tell(call, (int)status);
 		call->handler.status(call->handler.arg, (int)status,
 				     (int)MIN(MAX(retry_after, 0), 86400));
+	}
 	return call->cancelled ? 0 : size;
 }
 
@@ -470,6 +501,15 @@ static void set_callbacks(struct api_call *call)
 	curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, BUFFER_SIZE);
 }
 
+/* "https://host:port/path" has "host:port" in the middle. */
+static char *host_of(const char *server)
+{
+	const char *slashes = strstr(server, "://");
+	const char *host = slashes ? slashes + 3 : server;
+
+	return xasprintf("%.*s", (int)strcspn(host, "/"), host);
+}
+
 int api_http_start(struct api_http *http, const struct api_access *access,
 		   const struct api_http_request *request, const struct api_http_handler *handler,
 		   struct api_call **ret, struct err *err)
@@ -481,6 +521,8 @@ int api_http_start(struct api_http *http, const struct api_access *access,
 	assert(http->depth == 0);
 	call->http = http;
 	call->handler = *handler;
+	call->host = host_of(access->server);
+	call->started_ns = clock_now_ns();
 	call->next = http->calls;
 	http->calls = call;
 	easy = call->easy = curl_easy_init();

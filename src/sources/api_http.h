@@ -38,9 +38,21 @@ struct api_http_handler {
 	void *arg;
 };
 
+/* A request has an answer (when its head is there), or will get none. */
+struct api_http_seen {
+	const char *host; /* "10.0.0.1:6443" */
+	const char *method;
+	int status; /* 0: none */
+	int64_t duration_ns;
+};
+
+typedef void api_http_seen_fn(void *arg, const struct api_http_seen *seen);
+
 int api_http_new(struct event_base *loop, struct api_http **ret, struct err *err);
 /* Calls that are under way are cancelled. Accepts NULL, returns NULL. */
 struct api_http *api_http_free(struct api_http *http);
+/* From now on seen() is told of each request, before its handler; it must not make any. */
+void api_http_observe(struct api_http *http, api_http_seen_fn *seen, void *arg);
 /* access and request are copied as far as needed. */
 int api_http_start(struct api_http *http, const struct api_access *access,
 		   const struct api_http_request *request, const struct api_http_handler *handler,

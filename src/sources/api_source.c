@@ -481,6 +481,7 @@ int api_source_start(struct event_base *loop, const struct api_source_config *co
 		api_source_free(source);
 		return r;
 	}
+	api_client_observe(source->client, config->seen, config->seen_arg);
 	source->node_grace = evtimer_new(loop, on_node_grace, source);
 	for (enum stream_id id = 0; id < STREAM_COUNT; id++)
 		if (has_stream(source, id))

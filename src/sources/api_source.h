@@ -30,6 +30,8 @@ struct api_source_config {
 	/* one line each, without a full stop */
 	void (*report)(void *arg, enum log_severity severity, const char *text);
 	void *report_arg;
+	api_http_seen_fn *seen; /* is told of each request; NULL: nobody */
+	void *seen_arg;
 	/* for tests; NULL: the machine's own, 0: API_SOURCE_NODE_GRACE_MS */
 	uint32_t (*random)(void);
 	int64_t node_grace_ms;

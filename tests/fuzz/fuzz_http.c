@@ -23,6 +23,7 @@ static void check(const struct http_request *request)
 	assert(request->path[0] == '/' || streq(request->path, "*"));
 	assert(!strpbrk(request->path, " \r\n\t"));
 	assert(!strpbrk(request->query, " \r\n\t"));
+	assert(request->n_body <= HTTP_BODY_MAX && strlen(request->accept) < HTTP_HEAD_MAX);
 	assert(!value || strlen(value) <= strlen(request->query));
 }
 

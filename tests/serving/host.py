@@ -23,10 +23,10 @@ HEALTH = 10256
 
 ASK = """
 import http.client, json, sys
-address, port, path, method = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4]
+address, port, path, method, headers, body = sys.argv[1], int(sys.argv[2]), *sys.argv[3:]
 connection = http.client.HTTPConnection(address, port, timeout=10)
 try:
-    connection.request(method, path)
+    connection.request(method, path, body or None, json.loads(headers))
     answer = connection.getresponse()
     print(json.dumps([answer.status, dict(answer.getheaders()), answer.read().decode()]))
 except OSError as error:
@@ -130,8 +130,9 @@ class Host(Lab):
 
     # -- clients
 
-    def ask(self, path, port=METRICS, address="127.0.0.1", method="GET"):
-        return Answer(*json.loads(self.node.run(sys.executable, "-c", ASK, address, str(port), path, method)))
+    def ask(self, path, port=METRICS, address="127.0.0.1", method="GET", body="", **headers):
+        argv = [address, str(port), path, method, json.dumps(headers), body]
+        return Answer(*json.loads(self.node.run(sys.executable, "-c", ASK, *argv)))
 
     def run_client(self, code, *argv, timeout=60):
         """What a client prints, as JSON."""

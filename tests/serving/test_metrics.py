@@ -109,6 +109,42 @@ def test_other_pages(running, mode):
     assert answer.status == 200 and answer.body == ""
 
 
+@pytest.mark.parametrize("kind", ["Flagz", "Statusz"])
+def test_zpages_are_objects_for_those_who_ask_for_them(running, kind):
+    path = f"/{kind.lower()}"
+    for version, deprecated in (("v1beta1", False), ("v1alpha1", True)):
+        answer = running.ask(path, Accept=f"application/json;as={kind};v={version};g=config.k8s.io, text/plain")
+        assert (answer.status, answer.headers["Content-Type"]) == (200, "application/json")
+        assert ("Warning" in answer.headers) == deprecated
+        found = answer.json()
+        assert list(found)[:3] == ["kind", "apiVersion", "metadata"]
+        assert (found["kind"], found["apiVersion"]) == (kind, f"config.k8s.io/{version}")
+        assert found["metadata"] == {"name": "kube-proxy"}
+    if kind == "Flagz":
+        assert found["flags"]["v"] == "2" and found["flags"]["conntrack-max-per-core"] == "0"
+    else:
+        assert found["uptimeSeconds"] >= 0 and "/metrics" in found["paths"] and found["emulationVersion"] == "1.36"
+    for accept in ("*/*", "text/plain", "", "application/json, text/*;q=0.5"):
+        answer = running.ask(path, Accept=accept)
+        assert answer.status == 200 and answer.body.startswith(f"\nkube-proxy {kind.lower()}\n")
+    for accept in ("application/json", "application/vnd.kubernetes.protobuf", f"application/json;as={kind};v=v9;g=config.k8s.io",
+                   f"application/json;as=Other;v=v1beta1;g=config.k8s.io", ";;,,;=,as=;g=;v="):
+        answer = running.ask(path, Accept=accept)
+        assert answer.status == 406 and answer.json()["reason"] == "NotAcceptable"
+
+
+def test_the_log_level_is_set_where_kube_proxy_lets_it(running, host):
+    assert running.ask("/debug/flags/v", method="PUT", body="4").status == 404, "without --profiling"
+    host.start("--profiling", "--v=0")
+    assert host.ask("/debug/flags/v").status == 406
+    for body in ("", "x", "-1", "99999999999", "4" * 100):
+        assert host.ask("/debug/flags/v", method="PUT", body=body).status == 400
+    host.write(Service("web", 10, [Pod("a", 3)]))
+    assert host.ask("/debug/flags/v", method="PUT", body="2").status == 200
+    host.write(Service("web", 10, [Pod("a", 4)]))
+    host.log.wait_line('"Sync done"')
+
+
 def test_pages_behind_gates(host):
     host.start("--feature-gates=ComponentFlagz=false,ComponentStatusz=false")
     assert host.ask("/flagz").status == host.ask("/statusz").status == 404

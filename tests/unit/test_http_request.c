@@ -88,7 +88,11 @@ static void connection_ends_as_asked_or_after_a_body(void **state attr_unused)
 		{"GET / HTTP/1.0\r\n\r\n", false},
 		{"GET / HTTP/1.0\r\nconnection: keep-alive\r\n\r\n", true},
 		{"POST / HTTP/1.1\r\nContent-Length: 0\r\n\r\n", true},
-		{"POST / HTTP/1.1\r\nContent-Length: 1\r\n\r\n", false},
+		{"POST / HTTP/1.1\r\nContent-Length: 1\r\n\r\nx", true},
+		{"POST / HTTP/1.1\r\nContent-Length: 65\r\n\r\n", false},
+		{"POST / HTTP/1.1\r\nContent-Length: 99999999999999999999\r\n\r\n", false},
+		{"POST / HTTP/1.1\r\nContent-Length: 1x\r\n\r\n", false},
+		{"POST / HTTP/1.1\r\nContent-Length: 65\r\nContent-Length: 1\r\n\r\n", false},
 		{"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nConnection: keep-alive\r\n\r\n",
 		 false},
 	};
@@ -100,6 +104,22 @@ static void connection_ends_as_asked_or_after_a_body(void **state attr_unused)
 		assert_true(parse(cases[i].text, buffer, &request) > 0);
 		assert_int_equal(request.keep_alive, cases[i].keep_alive);
 	}
+}
+
+static void a_short_body_belongs_to_the_request(void **state attr_unused)
+{
+	static const char text[] =
+		"PUT / HTTP/1.1\r\nAccept: a/b\r\nContent-Length: 2\r\n\r\n10GET";
+	char buffer[HTTP_HEAD_MAX];
+	struct http_request request;
+
+	assert_int_equal(parse(text, buffer, &request), strlen(text) - 3);
+	assert_int_equal(request.method, HTTP_PUT);
+	assert_string_equal(request.accept, "a/b");
+	assert_int_equal(request.n_body, 2);
+	assert_memory_equal(request.body, "10", 2);
+	assert_int_equal(parse("PUT / HTTP/1.1\r\nContent-Length: 2\r\n\r\n1", buffer, &request),
+			 0);
 }
 
 static void a_target_with_a_host_counts_by_its_path(void **state attr_unused)
@@ -149,6 +169,7 @@ int main(void)
 		cmocka_unit_test(refuses_what_is_no_request),
 		cmocka_unit_test(a_byte_of_zero_is_refused),
 		cmocka_unit_test(connection_ends_as_asked_or_after_a_body),
+		cmocka_unit_test(a_short_body_belongs_to_the_request),
 		cmocka_unit_test(a_target_with_a_host_counts_by_its_path),
 		cmocka_unit_test(query_values_are_decoded),
 	};

@@ -20,7 +20,6 @@ static const char *const idle[] = {
 	"clientConnection.contentType",
 	"clientConnection.qps",
 	"configSyncPeriod",
-	"enableProfiling",
 	"ipvs",
 	"logging.flushFrequency",
 	"logging.options",

@@ -111,7 +111,7 @@ const struct flag options_flags[] = {
 	{.group = SERVERS, .name = "bind-address-hard-fail", FIELD(BOOL, "bindAddressHardFail"), .commands = BOTH,
 	 .help = "End when one of these addresses cannot be listened on."},
 	{.group = SERVERS, .name = "profiling", FIELD(BOOL, "enableProfiling"), .commands = BOTH,
-	 .help = "No effect: there are no profiles to offer."},
+	 .help = "PUT /debug/flags/v, beside the metrics, sets the log level. There are no profiles to offer."},
 	{.group = SERVERS, .name = "show-hidden-metrics-for-version", FIELD(STRING, "showHiddenMetricsForVersion"), .commands = BOTH, .value = "major.minor",
 	 .help = "Show metrics that were hidden since this version: the previous minor one, or none."},
 

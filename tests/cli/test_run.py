@@ -122,11 +122,16 @@ def test_rules_are_written_followed_and_left_behind(start, folder):
     assert only_rules(after) == only_rules(before)
 
 
-def test_hangup_is_ignored_and_interrupt_ends(start):
+def test_hangup_loses_nothing_and_interrupt_ends(start, folder):
     daemon = start()
     daemon.wait_for_first_syncs()
+    before = daemon.inside("iptables-save", "-t", "nat")
     daemon.process.send_signal(signal.SIGHUP)
     daemon.wait_for("nothing needs reloading")
+    assert only_rules(daemon.inside("iptables-save", "-t", "nat")) == only_rules(before)
+    replace(folder / "nginx.yaml", SERVICE.replace("10.96.7.7", "10.96.8.8") + "---\n" + SLICE)
+    daemon.wait_for("Sync done", 'ipFamily="IPv4"', "full=false")
+    assert "-d 10.96.8.8/32" in daemon.inside("iptables-save", "-t", "nat")
     assert daemon.end(signal.SIGINT) == 0
     daemon.wait_for("Ending, rules stay", "SIGINT")
 

@@ -21,6 +21,24 @@ ASK = 'import sys, urllib.request as r; print(r.urlopen(sys.argv[1], timeout=20)
 EQUAL = ('kubeproxy_sync_proxy_rules_iptables_total', 'kubeproxy_sync_proxy_rules_no_local_endpoints_total')
 
 
+#: A health check port that somebody else has, and how /proc shows it listening
+HEALTH_PORT = 31234
+HELD = f':{HEALTH_PORT:04X} 00000000000000000000000000000000:0000 0A'
+HOLD = """
+import socket, sys
+held = socket.create_server(('::', int(sys.argv[1])), family=socket.AF_INET6, dualstack_ipv6=True)
+while True:
+    held.accept()[0].close()
+"""
+
+
+def port_events(api, service):
+    """What is recorded about a port that cannot be opened."""
+    found = api.call('GET', '/apis/events.k8s.io/v1/namespaces/default/events')['items']
+    return [(event['type'], event['reason'], event['action'], event['reportingController'], event['regarding']['kind'])
+            for event in found if event['regarding'].get('name') == service]
+
+
 def golden(mode):
     """The lines of a mode, or of both; those behind `?` only appear once something went wrong."""
     found = {}
@@ -69,8 +87,13 @@ def test_the_same_metrics(stage, mode):
     api.create(objects.service('default', 'web', [port('http'), port('dns', 'UDP', 53)], internalTrafficPolicy='Local'))
     for one in pods(api, 'web', away(1)):
         api.create(one)
+    balanced = f'balanced-{mode}'
+    api.create(objects.service('default', balanced, [port('http')], type='LoadBalancer', externalTrafficPolicy='Local',
+                               healthCheckNodePort=HEALTH_PORT))
     try:
         for proxy in both:
+            proxy.namespace.agent.start('run', argv=['python3', '-c', HOLD, str(HEALTH_PORT)], timeout=120)
+            wait_for(lambda proxy=proxy: HELD in proxy.namespace.run('cat', '/proc/net/tcp6'), 10, what='the port is taken')
             proxy.start()
         for proxy in both:
             wait_for(lambda proxy=proxy: proxy.process.running() and _answers(proxy), 30, what=f'{proxy.name} answers')
@@ -84,16 +107,22 @@ def test_the_same_metrics(stage, mode):
             for path in ('healthz', 'livez'):
                 ask(proxy, path, 10256)
         theirs, ours = (ask(proxy, 'metrics') for proxy in both)
+        wait_for(lambda: len(port_events(api, balanced)) >= 2, 30, what='both have recorded an Event')
+        events = port_events(api, balanced)
     finally:
         for proxy in both:
             proxy.kill()
-        for one in [objects.service('default', 'web'), *pods(api, 'web')]:
+        for one in [objects.service('default', 'web'), objects.service('default', balanced), *pods(api, 'web')]:
             api.delete((one['kind'], 'default', one['metadata']['name']))
     if os.environ.get('PORTOLAN_PRINT_METRICS'):
         print('\n'.join(f'{mode} {name} {words}' for name, words in sorted(scrape.describe(theirs).items())))
     wanted = {name: words for name, (words, rare) in golden(mode).items() if not rare}
     assert scrape.describe(theirs) == wanted
     assert scrape.describe(ours) == wanted
+    assert scrape.describe(ours, 'rest_client_requests') == scrape.describe(theirs, 'rest_client_requests') != {}
+    assert scrape.describe(ours, 'rest_client_request_duration') == scrape.describe(theirs, 'rest_client_request_duration')
+    assert [event for event in events if event != events[0]] == [], 'whoever it is, an owner reads the same of it'
+    assert events[0] == ('Warning', 'FailedToStartServiceHealthcheck', 'Listen', 'kube-proxy', 'Service')
     assert {key: one for key, one in scrape.values(ours).items() if key[0] in EQUAL} == \
            {key: one for key, one in scrape.values(theirs).items() if key[0] in EQUAL}
     gates = scrape.describe(theirs, 'kubernetes_feature_enabled')

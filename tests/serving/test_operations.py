@@ -17,10 +17,11 @@ ALERTS = f"{ROOT}/deploy/portolan-alerts.yaml"
 DASHBOARD = f"{ROOT}/deploy/portolan-dashboard.json"
 
 METRIC = re.compile(r"\b(?:kubeproxy|portolan|process|rest_client)_[a-z_]+\b")
-#: Nothing is told of what has not happened; these take a failure, an API server, or a trigger time from one.
+#: Nothing is told of what has not happened; these take a failure, an API server or its trigger time, or traffic.
 NOT_YET = {"kubeproxy_sync_proxy_rules_iptables_restore_failures_total", "kubeproxy_sync_proxy_rules_nftables_sync_failures_total",
            "portolan_healthz_probe_failures_total", "portolan_repairs_total", "rest_client_requests_total",
-           "kubeproxy_network_programming_duration_seconds_bucket"}
+           "kubeproxy_network_programming_duration_seconds_bucket", "portolan_service_connections_total",
+           "portolan_service_bytes_total"}
 
 
 def read(path):

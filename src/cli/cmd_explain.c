@@ -6,8 +6,10 @@
 #include "base/doc.h"
 #include "base/text.h"
 #include "cli/output.h"
+#include "cli/proxying.h"
 #include "cli/snapshot.h"
 #include "explain/aim.h"
+#include "explain/kernel_rules.h"
 
 struct explain_job {
 	struct aim aim;
@@ -172,6 +174,11 @@ static int explain_job(const struct explain_job *job, const struct options *opti
 	if (r < 0)
 		return fail(&err, r == -EINVAL ? EXIT_USAGE : EXIT_FAILED);
 	explanation = explain_packet(snapshot.explain[packet.family], &packet);
+	if (job->kernel)
+		r = kernel_rules_compare(snapshot.explain[packet.family], explanation,
+					 proxying_find_variant(config, 2), &err);
+	if (r < 0)
+		return fail(&err, EXIT_NO_STATE);
 	print_explanation(job, explanation, &text);
 	if (snapshot_print(&text, &err) < 0)
 		return fail(&err, EXIT_NO_STATE);

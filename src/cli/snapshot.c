@@ -50,6 +50,16 @@ static void on_set_node(void *arg, struct node *node)
 	model_set_node(((struct loading *)arg)->model, node);
 }
 
+static void on_set_service_cidr(void *arg, struct service_cidr *cidr)
+{
+	model_set_service_cidr(((struct loading *)arg)->model, cidr);
+}
+
+static void on_remove_service_cidr(void *arg, const char *name)
+{
+	model_remove_service_cidr(((struct loading *)arg)->model, name);
+}
+
 static void on_synced(void *arg)
 {
 	struct loading *loading = arg;
@@ -78,6 +88,8 @@ static struct source_sink sink_of(struct loading *loading)
 		.set_slice = on_set_slice,
 		.remove_slice = on_remove_slice,
 		.set_node = on_set_node,
+		.set_service_cidr = on_set_service_cidr,
+		.remove_service_cidr = on_remove_service_cidr,
 		.synced = on_synced,
 		.arg = loading,
 	};

@@ -8,6 +8,8 @@
 #include "base/text.h"
 #include "build.h"
 #include "explain/explain.h"
+#include "explain/iptables_rules.h"
+#include "explain/kernel_rules.h"
 
 #define NODE_IP    "192.168.0.2"
 #define CLUSTER_IP "10.96.0.10"
@@ -477,6 +479,100 @@ static void document_has_verdict_outcomes_and_summary(void **state)
 	assert_int_equal(doc.depth, 0);
 }
 
+/* -- the kernel's rules */
+
+/* What iptables-save would list, with `change` made to each line, which may drop it. */
+static void list_rules(struct world *world, struct saved_rules *saved,
+		       void (*change)(struct saved_rules *saved, const char *line))
+{
+	struct iptables_rules *rules = explain_iptables(world->explain);
+	char head[256];
+
+	for (enum table table = 0; table < TABLE_COUNT; table++) {
+		struct iptables_chain *chain;
+		size_t at = 0;
+
+		snprintf(head, sizeof(head), "*%s", table_name(table));
+		saved_rules_line(saved, head);
+		while ((chain = map_next(&rules->chains[table], &at))) {
+			snprintf(head, sizeof(head), ":%s - [0:0]", chain->name);
+			saved_rules_line(saved, head);
+			for (size_t i = 0; i < chain->n; i++)
+				change(saved, iptables_rules_text(rules, chain, chain->v[i]));
+		}
+	}
+	saved_rules_line(saved, "COMMIT");
+}
+
+static void leave(struct saved_rules *saved, const char *line)
+{
+	saved_rules_line(saved, line);
+}
+
+static void drop_translations(struct saved_rules *saved, const char *line)
+{
+	if (!strstr(line, "DNAT"))
+		saved_rules_line(saved, line);
+}
+
+static void add_foreign(struct saved_rules *saved, const char *line)
+{
+	if (has_prefix(line, "-A KUBE-SERVICES") && strstr(line, "cluster IP"))
+		saved_rules_line(saved, "-A KUBE-SERVICES -s 192.0.2.1/32 -j DROP");
+	saved_rules_line(saved, line);
+}
+
+/* Steps and notes that differ. */
+static void compare(struct world *world,
+		    void (*change)(struct saved_rules *saved, const char *line), size_t *ret_steps,
+		    size_t *ret_notes)
+{
+	struct saved_rules *saved = saved_rules_new();
+	struct way *way;
+
+	model_set_service(world->model, add_web());
+	model_set_slice(world->model, three_endpoints());
+	explain(world, CLUSTER_IP, 80, "outside");
+	list_rules(world, saved, change);
+	saved_rules_compare(saved, explain_iptables(world->explain), world->found);
+	saved_rules_free(saved);
+	way = world->found->way;
+	*ret_steps = 0;
+	for (size_t i = 0; i < way->n_outcomes; i++)
+		for (size_t j = 0; j < way->outcomes[i].n_steps; j++)
+			*ret_steps += way->outcomes[i].steps[j].kernel != NULL;
+	*ret_notes = world->found->n_kernel_notes;
+}
+
+static void the_same_rules_are_no_difference(void **state)
+{
+	size_t steps, notes;
+
+	compare(*state, leave, &steps, &notes);
+	assert_int_equal(steps, 0);
+	assert_int_equal(notes, 0);
+}
+
+static void a_rule_that_is_missing_is_told_at_its_step(void **state)
+{
+	size_t steps, notes;
+
+	compare(*state, drop_translations, &steps, &notes);
+	assert_int_equal(steps, 3);
+}
+
+static void a_foreign_rule_on_the_way_is_told(void **state)
+{
+	struct world *world = *state;
+	size_t steps, notes;
+
+	compare(world, add_foreign, &steps, &notes);
+	assert_int_equal(steps, 0);
+	assert_int_equal(notes, 1);
+	assert_string_equal(world->found->kernel_notes[0],
+			    "a rule that is not planned: -A KUBE-SERVICES -s 192.0.2.1/32 -j DROP");
+}
+
 #define BOTH(test)                                                        \
 	{#test " (iptables)", test, iptables_setup, teardown, NULL},      \
 	{                                                                 \
@@ -504,6 +600,12 @@ int main(void)
 		BOTH(steps_name_hooks_chains_and_rules),
 		BOTH(human_text_is_narrow_and_without_colours),
 		BOTH(document_has_verdict_outcomes_and_summary),
+		cmocka_unit_test_setup_teardown(the_same_rules_are_no_difference, iptables_setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_rule_that_is_missing_is_told_at_its_step,
+						iptables_setup, teardown),
+		cmocka_unit_test_setup_teardown(a_foreign_rule_on_the_way_is_told, iptables_setup,
+						teardown),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

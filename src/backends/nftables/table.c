@@ -202,6 +202,35 @@ static const uint8_t *value_of(const struct nlattr *nest, size_t *ret_n)
 	return NULL;
 }
 
+static const struct nlattr *inside(const struct nlattr *nest, uint16_t type)
+{
+	const char *end = (const char *)mnl_attr_get_payload(nest) + mnl_attr_get_payload_len(nest);
+	const struct nlattr *attribute = mnl_attr_get_payload(nest);
+
+	for (; fits(attribute, end); attribute = mnl_attr_next(attribute))
+		if (mnl_attr_get_type(attribute) == type)
+			return attribute;
+	return NULL;
+}
+
+static void take_verdict(const struct nlattr *data, struct table_element *element)
+{
+	const struct nlattr *verdict = inside(data, NFTA_DATA_VERDICT);
+	const struct nlattr *chain = verdict ? inside(verdict, NFTA_VERDICT_CHAIN) : NULL;
+	size_t n = chain ? mnl_attr_get_payload_len(chain) : 0;
+
+	element->verdict = verdict;
+	if (n > 0 && ((const char *)mnl_attr_get_payload(chain))[n - 1] == '\0')
+		element->chain = mnl_attr_get_payload(chain);
+}
+
+static void take_data(const struct nlattr *attribute, struct table_element *element)
+{
+	element->data = value_of(attribute, &element->data_size);
+	if (!element->data)
+		take_verdict(attribute, element);
+}
+
 static int take_element(const struct nlattr *nest, table_element_fn *fn, void *arg, struct err *err)
 {
 	const char *end = (const char *)mnl_attr_get_payload(nest) + mnl_attr_get_payload_len(nest);
@@ -212,7 +241,7 @@ static int take_element(const struct nlattr *nest, table_element_fn *fn, void *a
 		if (mnl_attr_get_type(attribute) == NFTA_SET_ELEM_KEY)
 			element.key = value_of(attribute, &element.key_size);
 		else if (mnl_attr_get_type(attribute) == NFTA_SET_ELEM_DATA)
-			element.data = value_of(attribute, &element.data_size);
+			take_data(attribute, &element);
 	}
 	if (!element.key)
 		return err_set(err, -EBADMSG, "the kernel lists an element without a key");

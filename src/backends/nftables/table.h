@@ -60,6 +60,8 @@ int table_each_client(struct nft_socket *socket, enum family family, enum contai
 struct table_element {
 	const uint8_t *key, *data; /* data NULL: none, or a verdict */
 	size_t key_size, data_size;
+	bool verdict;      /* its data is a verdict ... */
+	const char *chain; /* ... that leads to this chain; NULL: to none */
 };
 
 /* Each element of a NFT_MSG_NEWSETELEM; -EBADMSG for one without a key. */

@@ -12,24 +12,41 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/types.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "kernel/nfnetlink.h"
 #include "kernel/nft_message.h"
 #include "kernel/nft_socket.h"
 
+/*
+ * Why leaving for a while is safe. The kernel counts the generation up within a transaction, under a
+ * lock, and sends all its notifications after that, under the same lock, that of the generation last. So
+ * who has heard of a generation has heard everything up to it: `heard`. If, after having joined again, the
+ * generation is the one that was heard, nobody wrote; if it is the next one and we made one,
+ * nobody else did. Whoever counts it up later sends when we are there again.
+ */
+
 #define RECEIVE_BUFFER (16 << 20) /* some ten thousand foreign rules */
 #define AT_ONCE        64         /* datagrams before the loop gets its turn */
 #define NEWGEN         (NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_NEWGEN)
+#define HUSH_AGAIN_NS  (60 * CLOCK_NS_PER_SECOND) /* after somebody wrote meanwhile */
 
 struct nft_listener {
+	struct nft_listener *next;
 	struct mnl_socket *mnl;
 	struct event *event;
 	uint32_t own_port;
 	struct nft_listener_events events;
 	void *arg;
 	bool reading;
-	char *buffer; /* NFT_READ_SIZE */
+	char *buffer;   /* NFT_READ_SIZE */
+	uint32_t heard; /* generation up to which nothing is missing; 0: not known */
+	uint64_t space; /* number of the network namespace */
+	int64_t hush_from_ns;
 };
+
+static struct nft_listener *listeners; /* all of this process */
 
 /* -- a datagram */
 
@@ -81,8 +98,38 @@ static void start_over(struct nft_listener *listener)
 	do
 		n = read_one(listener);
 	while (n > 0 || n == -ENOBUFS || n == -EMSGSIZE);
+	listener->heard = 0;
 	listener->events.lost(listener->arg);
 }
+
+static void hear_message(void *arg, const struct nlmsghdr *message)
+{
+	struct nft_listener *listener = arg;
+
+	listener->events.message(listener->arg, message);
+}
+
+static void hear_generation(void *arg, uint32_t id, uint32_t pid, const char *process)
+{
+	struct nft_listener *listener = arg;
+
+	listener->heard = id;
+	listener->events.generation(listener->arg, id, pid, process);
+}
+
+static void hear_own_generation(void *arg, uint32_t id)
+{
+	struct nft_listener *listener = arg;
+
+	listener->heard = id;
+	listener->events.own_generation(listener->arg, id);
+}
+
+static const struct nft_listener_events hear = {
+	.message = hear_message,
+	.generation = hear_generation,
+	.own_generation = hear_own_generation,
+};
 
 /* Up to `most` datagrams. */
 static void read_queue(struct nft_listener *listener, size_t most)
@@ -95,8 +142,8 @@ static void read_queue(struct nft_listener *listener, size_t most)
 		n = read_one(listener);
 		if (n == 0)
 			break;
-		if (n < 0 || !nft_listener_take(&listener->events, listener->arg,
-						listener->own_port, listener->buffer, (size_t)n))
+		if (n < 0 || !nft_listener_take(&hear, listener, listener->own_port,
+						listener->buffer, (size_t)n))
 			start_over(listener);
 	}
 	listener->reading = false;
@@ -135,15 +182,22 @@ static int leave_out_own(const struct nft_listener *listener)
 		       : 0;
 }
 
-static int join(struct nft_listener *listener, struct err *err)
+static int set_membership(const struct nft_listener *listener, int option)
 {
 	int group = NFNLGRP_NFTABLES;
+
+	return mnl_socket_setsockopt(listener->mnl, option, &group, sizeof(group)) < 0 ? -errno : 0;
+}
+
+static int join(struct nft_listener *listener, struct err *err)
+{
 	int r = leave_out_own(listener);
 
 	if (r < 0)
 		return err_sys(err, r, "filtering the notifications of nf_tables");
-	if (mnl_socket_setsockopt(listener->mnl, NETLINK_ADD_MEMBERSHIP, &group, sizeof(group)) < 0)
-		return err_sys(err, -errno, "listening to the notifications of nf_tables");
+	r = set_membership(listener, NETLINK_ADD_MEMBERSHIP);
+	if (r < 0)
+		return err_sys(err, r, "listening to the notifications of nf_tables");
 	return 0;
 }
 
@@ -154,6 +208,17 @@ static int watch(struct nft_listener *listener, struct event_base *loop, struct 
 	if (!listener->event || event_add(listener->event, NULL) < 0)
 		return err_set(err, -ENOMEM, "watching the notifications of nf_tables");
 	return 0;
+}
+
+/* 0 where the kernel does not say. */
+static uint64_t namespace_of(const struct mnl_socket *mnl)
+{
+	uint64_t cookie = 0;
+	socklen_t size = sizeof(cookie);
+
+	if (getsockopt(mnl_socket_get_fd(mnl), SOL_SOCKET, SO_NETNS_COOKIE, &cookie, &size) < 0)
+		return 0;
+	return cookie;
 }
 
 int nft_listener_open(struct event_base *loop, uint32_t own_port,
@@ -174,14 +239,28 @@ int nft_listener_open(struct event_base *loop, uint32_t own_port,
 		r = watch(listener, loop, err);
 	if (r < 0)
 		return r;
+	listener->space = namespace_of(listener->mnl);
+	listener->next = listeners;
+	listeners = listener;
 	*ret = take(listener);
 	return 0;
+}
+
+static void unlist(const struct nft_listener *listener)
+{
+	for (struct nft_listener **link = &listeners; *link; link = &(*link)->next) {
+		if (*link == listener) {
+			*link = listener->next;
+			return;
+		}
+	}
 }
 
 struct nft_listener *nft_listener_free(struct nft_listener *listener)
 {
 	if (!listener)
 		return NULL;
+	unlist(listener);
 	if (listener->event)
 		event_free(listener->event);
 	if (listener->mnl)
@@ -194,4 +273,61 @@ struct nft_listener *nft_listener_free(struct nft_listener *listener)
 void nft_listener_cleanup(struct nft_listener **listener)
 {
 	*listener = nft_listener_free(*listener);
+}
+
+/* -- leaving for a while */
+
+/* The next listener in that namespace, from the first or the one behind another on. */
+static struct nft_listener *mate(struct nft_listener *from, const struct nft_listener *of)
+{
+	while (from && from->space != of->space)
+		from = from->next;
+	return from;
+}
+
+bool nft_listener_hush(struct nft_listener *listener)
+{
+	bool sure = clock_now_ns() >= listener->hush_from_ns;
+	struct nft_listener *one;
+
+	for (one = mate(listeners, listener); one; one = mate(one->next, listener)) {
+		nft_listener_drain(one);
+		sure &= one->heard != 0;
+	}
+	if (!sure)
+		return false;
+	for (one = mate(listeners, listener); one; one = mate(one->next, listener))
+		(void)set_membership(one, NETLINK_DROP_MEMBERSHIP); /* who stays hears more */
+	return true;
+}
+
+static void tell_own(struct nft_listener *listener, const struct nft_listener *writer, uint32_t id)
+{
+	if (listener == writer)
+		hear_own_generation(listener, id);
+	else
+		hear_generation(listener, id, (uint32_t)getpid(), program_invocation_short_name);
+}
+
+void nft_listener_resume(struct nft_listener *listener, struct nft_socket *socket,
+			 enum nft_hush outcome)
+{
+	bool made = outcome == NFT_HUSH_NEXT;
+	struct nft_listener *one;
+	struct err err;
+	uint32_t now;
+	bool known;
+
+	for (one = mate(listeners, listener); one; one = mate(one->next, listener))
+		if (set_membership(one, NETLINK_ADD_MEMBERSHIP) < 0)
+			abort(); /* out of memory, as in util.c */
+	known = nft_generation(socket, &now, &err) == 0 && outcome != NFT_HUSH_UNKNOWN;
+	for (one = mate(listeners, listener); one; one = mate(one->next, listener)) {
+		if (!known || now != one->heard + made) {
+			listener->hush_from_ns = clock_now_ns() + HUSH_AGAIN_NS;
+			start_over(one);
+		} else if (made) {
+			tell_own(one, listener, now);
+		}
+	}
 }

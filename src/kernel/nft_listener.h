@@ -17,6 +17,7 @@
 
 struct event_base;
 struct nft_listener;
+struct nft_socket;
 struct nlmsghdr;
 
 /* None may free the listener or drain it; all are there. */
@@ -41,6 +42,32 @@ void nft_listener_cleanup(struct nft_listener **listener);
 
 /* Tells all that is queued now, without waiting. */
 void nft_listener_drain(struct nft_listener *listener);
+
+/*
+ * Around a large transaction of our own. The kernel makes notifications for whoever has joined, and only
+ * then asks filters: for thousands of rules that is a fifth of the price, for nothing. So all listeners
+ * of this process (in the listener's namespace) leave, and join again. No foreign change is lost
+ * unnoticed: when anybody else wrote meanwhile, which the generation tells, lost() is called.
+ *
+ *	hushed = nft_listener_hush(listener);
+ *	r = nft_batch_commit(...);
+ *	if (hushed)
+ *		nft_listener_resume(listener, socket, r >= 0 ? NFT_HUSH_NEXT : NFT_HUSH_SAME);
+ *
+ * Tells what is queued. False: they go on listening, because it is not known which generation they
+ * have heard of, or because somebody wrote during one of the last such transactions.
+ */
+bool nft_listener_hush(struct nft_listener *listener);
+
+enum nft_hush {
+	NFT_HUSH_SAME = 0, /* nothing was written */
+	NFT_HUSH_NEXT, /* a transaction that surely made a generation: it made a rule, for one */
+	NFT_HUSH_UNKNOWN,
+};
+
+/* socket: in the same namespace, idle. The new generation is told, to the others as a foreign one. */
+void nft_listener_resume(struct nft_listener *listener, struct nft_socket *socket,
+			 enum nft_hush outcome);
 
 /* -- for nft_listener.c and tests */
 

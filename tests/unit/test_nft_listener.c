@@ -50,12 +50,25 @@ static void on_lost(void *arg)
 	world->lost++;
 }
 
-static int set_up(void **state)
+static void set_up_listener(struct world *world)
 {
 	static const struct nft_listener_events events = {on_message, on_generation,
 							  on_own_generation, on_lost};
-	struct world *world = xcalloc(1, sizeof(*world));
 	struct err err;
+
+	assert_int_equal(nft_listener_open(world->loop, nft_socket_port(world->socket), &events,
+					   world, &world->listener, &err),
+			 0);
+}
+
+static void tear_down_listener(struct world *world)
+{
+	world->listener = nft_listener_free(world->listener);
+}
+
+static int set_up(void **state)
+{
+	struct world *world = xcalloc(1, sizeof(*world));
 
 	private_network();
 	world->loop = event_base_new();
@@ -63,9 +76,7 @@ static int set_up(void **state)
 	world->other = open_socket();
 	world->batch = nft_batch_new();
 	fresh_table(world->socket, world->batch);
-	assert_int_equal(nft_listener_open(world->loop, nft_socket_port(world->socket), &events,
-					   world, &world->listener, &err),
-			 0);
+	set_up_listener(world);
 	*state = world;
 	return 0;
 }
@@ -74,7 +85,7 @@ static int tear_down(void **state)
 {
 	struct world *world = *state;
 
-	nft_listener_free(world->listener);
+	tear_down_listener(world);
 	nft_batch_free(world->batch);
 	nft_socket_free(world->socket);
 	nft_socket_free(world->other);
@@ -178,6 +189,134 @@ static void a_long_queue_is_read_in_several_turns_of_the_loop(void **state)
 	assert_int_equal(world->generations, 100);
 }
 
+/* -- hushed */
+
+static void write_own(struct world *world)
+{
+	put_rule(world->batch, "c", 0, 0);
+	commit(world->socket, world->batch);
+}
+
+static void write_foreign(struct world *world)
+{
+	put_rule(world->batch, "c", 0, 0);
+	commit(world->other, world->batch);
+}
+
+/* A generation was heard of, so that leaving is possible. */
+static void get_ready(struct world *world)
+{
+	write_own(world);
+	nft_listener_drain(world->listener);
+	world->own = 0;
+}
+
+static void of_a_hushed_transaction_the_generation_is_told(void **state)
+{
+	struct world *world = *state;
+
+	get_ready(world);
+	assert_true(nft_listener_hush(world->listener));
+	write_own(world);
+	nft_listener_resume(world->listener, world->socket, NFT_HUSH_NEXT);
+	assert_int_equal(world->own, 1);
+	assert_int_equal(world->id, generation_of(world->socket));
+	assert_int_equal(world->lost + world->generations + world->messages, 0);
+	write_foreign(world);
+	nft_listener_drain(world->listener);
+	assert_int_equal(world->messages, 1);
+	assert_int_equal(world->generations, 1);
+	assert_true(nft_listener_hush(world->listener));
+	nft_listener_resume(world->listener, world->socket, NFT_HUSH_SAME);
+	assert_int_equal(world->lost, 0);
+}
+
+/* Whether before, behind or instead of our own. */
+static void who_writes_while_it_is_hushed_makes_it_lose(void **state)
+{
+	struct world *world = *state;
+
+	for (int i = 0; i < 3; i++) {
+		struct nft_listener *listener = world->listener;
+
+		get_ready(world);
+		assert_true(nft_listener_hush(listener));
+		if (i == 0)
+			write_foreign(world);
+		if (i < 2)
+			write_own(world);
+		if (i > 0)
+			write_foreign(world);
+		nft_listener_resume(listener, world->socket, i < 2 ? NFT_HUSH_NEXT : NFT_HUSH_SAME);
+		assert_int_equal(world->lost, i + 1);
+		assert_int_equal(world->messages + world->generations + world->own, 0);
+		get_ready(world);
+		assert_false(nft_listener_hush(listener)); /* not so soon */
+		tear_down_listener(world);
+		set_up_listener(world);
+	}
+}
+
+static void an_unknown_outcome_counts_as_a_loss(void **state)
+{
+	struct world *world = *state;
+
+	get_ready(world);
+	assert_true(nft_listener_hush(world->listener));
+	nft_listener_resume(world->listener, world->socket, NFT_HUSH_UNKNOWN);
+	assert_int_equal(world->lost, 1);
+}
+
+static void who_has_heard_of_no_generation_goes_on_listening(void **state)
+{
+	struct world *world = *state;
+
+	assert_false(nft_listener_hush(world->listener));
+	write_foreign(world);
+	nft_listener_drain(world->listener);
+	assert_int_equal(world->messages, 1);
+}
+
+static void other_listeners_of_the_process_are_hushed_too(void **state)
+{
+	struct world *world = *state;
+	struct world mate = {.socket = world->other, .loop = world->loop};
+
+	set_up_listener(&mate);
+	get_ready(world);
+	assert_true(nft_listener_hush(world->listener)); /* drains both */
+	assert_int_equal(mate.messages, 1);
+	write_own(world);
+	nft_listener_resume(world->listener, world->socket, NFT_HUSH_NEXT);
+	assert_int_equal(mate.messages, 1);
+	assert_int_equal(mate.generations, 2);
+	assert_int_equal(mate.id, world->id);
+	assert_int_equal(mate.own + mate.lost + world->lost, 0);
+	tear_down_listener(&mate);
+	assert_true(nft_listener_hush(world->listener)); /* and nobody misses it */
+	nft_listener_resume(world->listener, world->socket, NFT_HUSH_SAME);
+}
+
+static void listeners_in_another_namespace_are_left_alone(void **state)
+{
+	struct world *world = *state;
+	struct world there = {.loop = world->loop};
+
+	get_ready(world);
+	assert_int_equal(unshare(CLONE_NEWNET), 0);
+	there.socket = open_socket();
+	there.batch = world->batch;
+	fresh_table(there.socket, there.batch);
+	set_up_listener(&there);
+	assert_true(nft_listener_hush(world->listener));
+	write_own(world);
+	nft_listener_resume(world->listener, world->socket, NFT_HUSH_NEXT);
+	assert_int_equal(world->own, 1);
+	assert_int_equal(there.generations + there.lost, 0);
+	tear_down_listener(&there);
+	nft_socket_free(there.socket);
+}
+
 int main(void)
 {
 #define WORLD(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -188,6 +327,12 @@ int main(void)
 		WORLD(own_changes_of_any_size_lose_nothing),
 		WORLD(loss_is_told_once_and_what_comes_after_it_is_complete),
 		WORLD(a_long_queue_is_read_in_several_turns_of_the_loop),
+		WORLD(of_a_hushed_transaction_the_generation_is_told),
+		WORLD(who_writes_while_it_is_hushed_makes_it_lose),
+		WORLD(an_unknown_outcome_counts_as_a_loss),
+		WORLD(who_has_heard_of_no_generation_goes_on_listening),
+		WORLD(other_listeners_of_the_process_are_hushed_too),
+		WORLD(listeners_in_another_namespace_are_left_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

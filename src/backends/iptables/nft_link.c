@@ -8,8 +8,11 @@
 #include "backends/iptables/nft_chain.h"
 #include "backends/iptables/nft_rule.h"
 #include "kernel/nft_dump.h"
+#include "kernel/nft_listener.h"
 #include "kernel/nft_message.h"
 #include "kernel/nft_socket.h"
+
+#define HUSH_RULES_MIN 256 /* rules in a transaction: from there on it saves a millisecond */
 
 int nft_link_open(struct nft_link *link, enum family family, struct err *err)
 {
@@ -137,14 +140,36 @@ static void on_echo(void *arg, size_t index attr_unused, const struct nlmsghdr *
 		      seen.handle);
 }
 
+static bool hush(const struct nft_link *link)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < TABLE_COUNT; i++)
+		n += link->n_batch_rules[i];
+	return link->listener && n >= HUSH_RULES_MIN && nft_listener_hush(link->listener);
+}
+
+static void resume(const struct nft_link *link, int result)
+{
+	enum nft_hush outcome = result >= 0 ? NFT_HUSH_NEXT : NFT_HUSH_SAME;
+
+	if (nft_batch_uncertain(link->batch))
+		outcome = NFT_HUSH_UNKNOWN;
+	nft_listener_resume(link->listener, link->socket, outcome);
+}
+
 int nft_link_commit(struct nft_link *link, uint32_t generation, struct err *err)
 {
 	size_t n = nft_batch_count(link->batch);
+	bool hushed;
 	int r;
 
 	if (n == 0)
 		return 0;
+	hushed = hush(link);
 	r = nft_batch_commit(link->socket, link->batch, generation, on_echo, link, err);
+	if (hushed)
+		resume(link, r);
 	if (r < 0)
 		return r;
 	link->n_transactions++;

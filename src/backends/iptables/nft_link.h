@@ -12,11 +12,13 @@
 #include "base/err.h"
 #include "kernel/nft_batch.h"
 
+struct nft_listener;
 struct nft_socket;
 
 struct nft_link {
 	enum family family;
 	struct nft_socket *socket;
+	struct nft_listener *listener; /* borrowed; hushed for large transactions. NULL: none */
 	struct nft_batch *batch;
 	struct nft_state *state;
 	/* since the start */

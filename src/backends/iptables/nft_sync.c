@@ -754,6 +754,7 @@ static int connect_to_kernel(struct nft_sync *sync, struct err *err)
 			      &listener_events, sync, &sync->listener, err);
 	if (r < 0)
 		return r;
+	sync->link.listener = sync->listener;
 	return nft_generation(sync->link.socket, &sync->generation, err);
 }
 

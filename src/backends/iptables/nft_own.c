@@ -261,6 +261,16 @@ static void tell_difference(struct nft_own *own, const struct chain *chain)
 	tell(own, chain, missing, extra);
 }
 
+/* The next delta can replace single rules of it. */
+static void note_handles(struct nft_own *own, const struct chain *chain)
+{
+	cleanup_free uint64_t *v = xcalloc(own->rules.n + 1, sizeof(*v));
+
+	for (size_t i = 0; i < own->rules.n; i++)
+		v[i] = own->rules.v[i].handle;
+	nft_handles_set(own->link->handles, chain->name.text, v, own->rules.n);
+}
+
 static int compare_chain(struct nft_own *own, struct chain *chain, struct err *err)
 {
 	int r;
@@ -277,6 +287,8 @@ static int compare_chain(struct nft_own *own, struct chain *chain, struct err *e
 	chain->wrong = !is_equal(own, chain) || (!own->found && chain->n_rules == 0);
 	if (!is_equal(own, chain))
 		tell_difference(own, chain);
+	else
+		note_handles(own, chain);
 	return chain->wrong;
 }
 

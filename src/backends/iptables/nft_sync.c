@@ -266,6 +266,7 @@ static void on_lost(void *arg)
 	log_debug(2, "Notifications were lost, looking at everything",
 		  KV("ipFamily", LOG_STR(ip_family(sync))));
 	sync->damage.unknown = true;
+	nft_handles_forget_all(sync->link.handles);
 	if (nft_generation(sync->link.socket, &sync->generation, &err) < 0)
 		sync->generation = 0;
 	plan_repair(sync);
@@ -635,14 +636,16 @@ static int commit_delta(struct nft_sync *sync, struct nft_txn *txn, struct err *
 
 /*
  * Why was it refused? A chain that cannot be deleted is kept; a Service that the kernel does not take
- * is left as it is. True: it can be tried again without.
+ * is left as it is. True: it can be tried again without. What should stand and does not (-ENOENT) is
+ * nobody's fault: the kernel is not as we think.
  */
 static bool leave_out(struct nft_sync *sync, const struct err *err)
 {
 	const struct nft_batch_failure *failure = nft_batch_failure(sync->link.batch);
 	const char *key = nft_link_refused(&sync->link);
 
-	if (!failure || nft_batch_uncertain(sync->link.batch) || is_disturbed(sync))
+	if (!failure || nft_batch_uncertain(sync->link.batch) || is_disturbed(sync) ||
+	    failure->error == -ENOENT)
 		return false;
 	if (failure->type == NFT_MSG_DELCHAIN && failure->error == -EBUSY &&
 	    !map_get(&sync->held, failure->chain)) {

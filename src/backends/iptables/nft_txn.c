@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "backends/iptables/nft_audit.h"
+#include "backends/iptables/nft_revision.h"
 #include "backends/iptables/nft_rule.h"
 #include "base/map.h"
 
@@ -34,12 +35,56 @@ static void write_chain(struct txn *t, enum table table, const char *name)
 				 note_flushed, txn);
 }
 
+/* nft flush chain ip nat NAME */
+static void write_empty_chain(struct txn *t, enum table table, const char *name)
+{
+	struct nft_txn *txn = (struct nft_txn *)t;
+
+	if (txn->skip)
+		return;
+	nft_link_flush(txn->link, table, name);
+	if (txn->audit)
+		nft_audit_chain_written(txn->audit, table, name);
+}
+
+static bool write_revision(struct txn *t, const struct txn_revision *wanted)
+{
+	struct nft_txn *txn = (struct nft_txn *)t;
+	struct nft_revision *revision;
+
+	if (txn->skip)
+		return true;
+	revision = nft_revision_new(txn->link, wanted);
+	if (!revision)
+		return false;
+	if (txn->audit)
+		nft_audit_chain_written(txn->audit, wanted->table, wanted->chain);
+	array_grow(&txn->revisions, &txn->revisions_capacity, txn->n_revisions,
+		   sizeof(struct nft_revision *));
+	txn->revisions[txn->n_revisions++] = revision;
+	return true;
+}
+
+static void end_revisions(struct nft_txn *txn)
+{
+	for (size_t i = 0; i < txn->n_revisions; i++)
+		nft_revision_free(txn->revisions[i]);
+	txn->n_revisions = 0;
+}
+
 static void write_rule(struct txn *t, const struct rule *rule)
 {
 	struct nft_txn *txn = (struct nft_txn *)t;
 
-	if (!txn->skip)
-		nft_link_append(txn->link, rule);
+	if (txn->skip)
+		return;
+	for (size_t i = 0; i < txn->n_revisions; i++) {
+		if (nft_revision_is(txn->revisions[i], rule->table, rule->chain)) {
+			nft_revision_rule(txn->revisions[i], rule);
+			return;
+		}
+	}
+	nft_link_append(txn->link, rule);
 }
 
 static bool was_learnt(const struct nft_txn *txn, unsigned int chain)
@@ -107,6 +152,7 @@ static void write_subject(struct txn *t, const char *key)
 {
 	struct nft_txn *txn = (struct nft_txn *)t;
 
+	end_revisions(txn);
 	txn->skip = key && txn->left && map_get(txn->left, key);
 	nft_link_subject(txn->link, key);
 }
@@ -117,6 +163,8 @@ static const struct txn_ops nft_ops = {
 	.remove_rule = write_remove_rule,
 	.delete_chain = write_delete_chain,
 	.subject = write_subject,
+	.empty_chain = write_empty_chain,
+	.revise = write_revision,
 };
 
 void nft_txn_init(struct nft_txn *txn, struct nft_link *link)
@@ -129,6 +177,8 @@ void nft_txn_done(struct nft_txn *txn)
 {
 	free(take(txn->taken));
 	free(take(txn->learnt));
+	end_revisions(txn);
+	free(take(txn->revisions));
 	nft_link_reset(txn->link);
 }
 

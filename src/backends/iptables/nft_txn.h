@@ -7,7 +7,8 @@
  *
  * A rule is removed by its handle. One whose handle is not known makes its chain be read again,
  * once; one that is not there either needs no removing. Handles that were used are gone from the
- * link's state at once: nft_txn_undo() puts them back when the transaction did not happen.
+ * link's state at once: nft_txn_undo() puts them back when the transaction did not happen. In a
+ * Service's chain whose handles are known only the rules that differ are written (nft_revision.h).
  *
  *	nft_txn_init(&txn, link);
  *	ruleset_write(ruleset, &input, &txn.txn, &stats);
@@ -19,6 +20,7 @@
 #include "backends/iptables/txn.h"
 
 struct nft_audit;
+struct nft_revision;
 
 struct nft_taken {
 	uint64_t digest;
@@ -41,6 +43,8 @@ struct nft_txn {
 	size_t n_taken, taken_capacity;
 	unsigned int *learnt; /* chains that were read again */
 	size_t n_learnt, learnt_capacity;
+	struct nft_revision **revisions; /* of the subject in hand */
+	size_t n_revisions, revisions_capacity;
 };
 
 void nft_txn_init(struct nft_txn *txn, struct nft_link *link); /* empties the batch */

@@ -9,7 +9,7 @@
 #include "base/siphash.h"
 
 /*
- * Both lists of rules are said twice: first to a listener that keeps a digest of each chain, then,
+ * Both lists of rules are said twice: first to a listener that keeps a digest of each rule, then,
  * when the chains that differ are known, to one that lets only those pass. Saying the rules of a
  * Service is cheap, keeping them is not.
  *
@@ -22,12 +22,11 @@ struct chain_digest {
 	struct chain_digest *next;
 	struct chain_name name;
 	enum table table;
-	bool own;     /* not shared */
-	bool differs; /* from the one of the same name on the other side, or there is none */
-	bool only;    /* there is none */
-	uint32_t n_rules;
-	struct siphash hash; /* of all rules so far */
-	uint64_t digest;     /* once there are no more */
+	bool own;        /* not shared */
+	bool differs;    /* from the one of the same name on the other side, or there is none */
+	bool only;       /* there is none */
+	uint64_t *rules; /* digests, in order */
+	size_t n_rules, capacity;
 };
 
 /* The chains that one service has rules in: a listener, in the order in which it hears of them. */
@@ -54,7 +53,6 @@ static struct chain_digest *add_chain(struct chain_digests *digests, enum table 
 	strcpy(chain->name.text, name);
 	chain->table = table;
 	chain->own = own;
-	siphash_init(&chain->hash, digests->key);
 	map_set(&digests->by_name[table], chain->name.text, chain);
 	*digests->last = chain;
 	digests->last = &chain->next;
@@ -77,8 +75,8 @@ static void hear_rule(struct txn *txn, const struct rule *rule)
 
 	if (!chain)
 		chain = add_chain(digests, rule->table, rule->chain, false);
-	siphash_add(&chain->hash, line, restore_rule_line(rule, line) + 1); /* NUL, too */
-	chain->n_rules++;
+	array_grow(&chain->rules, &chain->capacity, chain->n_rules, sizeof(*chain->rules));
+	chain->rules[chain->n_rules++] = siphash(digests->key, line, restore_rule_line(rule, line));
 }
 
 static const struct txn_ops digest_ops = {
@@ -95,6 +93,8 @@ static void digests_init(struct chain_digests *digests, struct arena *arena, con
 
 static void digests_done(struct chain_digests *digests)
 {
+	for (struct chain_digest *chain = digests->first; chain; chain = chain->next)
+		free(chain->rules);
 	for (size_t i = 0; i < TABLE_COUNT; i++)
 		map_done(&digests->by_name[i]);
 }
@@ -107,8 +107,12 @@ static void collect(struct service_rules *service, const struct rule_output *lik
 	output.txn = &ret->txn;
 	if (service)
 		service_rules_write(service, &output, RULESET_ALL);
-	for (struct chain_digest *chain = ret->first; chain; chain = chain->next)
-		chain->digest = siphash_end(&chain->hash);
+}
+
+static bool same_rules(const struct chain_digest *a, const struct chain_digest *b)
+{
+	return a->n_rules == b->n_rules &&
+	       (a->n_rules == 0 || memcmp(a->rules, b->rules, a->n_rules * sizeof(*a->rules)) == 0);
 }
 
 static void compare(struct chain_digests *digests, const struct chain_digests *others)
@@ -118,8 +122,7 @@ static void compare(struct chain_digests *digests, const struct chain_digests *o
 			find_chain(others, chain->table, chain->name.text);
 
 		chain->only = !other;
-		chain->differs = !other || chain->n_rules != other->n_rules ||
-				 chain->digest != other->digest;
+		chain->differs = !other || !same_rules(chain, other);
 	}
 }
 
@@ -127,6 +130,7 @@ static void compare(struct chain_digests *digests, const struct chain_digests *o
 struct filter {
 	struct txn txn;
 	const struct chain_digests *digests;
+	const struct chain_digests *others; /* of the other side */
 	struct rule_output *output;
 	struct service_delta *delta;
 };
@@ -136,12 +140,34 @@ static bool passes(const struct filter *filter, enum table table, const char *ch
 	return find_chain(filter->digests, table, chain)->differs;
 }
 
+/* One that stands: does the writer change single rules, or does it start with an empty chain? */
+static void revise_chain(struct filter *filter, const struct chain_digest *chain)
+{
+	const struct chain_digest *old = find_chain(filter->others, chain->table, chain->name.text);
+	const struct txn_revision revision = {
+		.table = chain->table,
+		.chain = chain->name.text,
+		.old = old->rules,
+		.n_old = old->n_rules,
+		.wanted = chain->rules,
+		.n_wanted = chain->n_rules,
+	};
+
+	if (!txn_revise(filter->output->txn, &revision))
+		txn_empty_chain(filter->output->txn, chain->table, chain->name.text);
+}
+
 static void pass_chain(struct txn *txn, enum table table, const char *name)
 {
 	struct filter *filter = (struct filter *)txn;
+	const struct chain_digest *chain = find_chain(filter->digests, table, name);
 
-	if (passes(filter, table, name))
+	if (!chain->differs)
+		return;
+	if (chain->only)
 		txn_chain(filter->output->txn, table, name);
+	else
+		revise_chain(filter, chain);
 }
 
 static void pass_rule(struct txn *txn, const struct rule *rule)
@@ -174,11 +200,13 @@ static const struct txn_ops remove_ops = {
 
 static void write_filtered(struct service_rules *service, unsigned int parts,
 			   const struct txn_ops *ops, const struct chain_digests *digests,
-			   struct rule_output *output, struct service_delta *delta)
+			   const struct chain_digests *others, struct rule_output *output,
+			   struct service_delta *delta)
 {
 	struct filter filter = {
 		.txn.ops = ops,
 		.digests = digests,
+		.others = others,
 		.output = output,
 		.delta = delta,
 	};
@@ -193,7 +221,7 @@ static void empty_unwanted(const struct chain_digests *old, struct txn *txn)
 {
 	for (const struct chain_digest *chain = old->first; chain; chain = chain->next)
 		if (chain->own && chain->only)
-			txn_chain(txn, chain->table, chain->name.text);
+			txn_empty_chain(txn, chain->table, chain->name.text);
 }
 
 static void delete_unwanted(const struct chain_digests *old, struct txn *txn,
@@ -235,9 +263,9 @@ void service_delta_write(struct service_rules *old, struct service_rules *wanted
 	compare(&after, &before);
 
 	txn_subject(output->txn, (wanted ? wanted : old)->plan->key);
-	write_filtered(old, RULESET_ENTRIES, &remove_ops, &before, output, ret);
+	write_filtered(old, RULESET_ENTRIES, &remove_ops, &before, &after, output, ret);
 	empty_unwanted(&before, output->txn);
-	write_filtered(wanted, RULESET_ALL, &write_ops, &after, output, ret);
+	write_filtered(wanted, RULESET_ALL, &write_ops, &after, &before, output, ret);
 	delete_unwanted(&before, output->txn, ret);
 	txn_subject(output->txn, NULL);
 	digests_done(&before);

@@ -4,8 +4,8 @@
 /*
  * The way from the rules of a Service that stand to those that are wanted, chain by chain:
  *
- *	a chain of its own	that differs is written whole; one that is not wanted any more is
- *				emptied and deleted
+ *	a chain of its own	that differs is written whole, or revised by a writer that can; one that
+ *				is not wanted any more is emptied and deleted
  *	a shared chain		in which its entries differ loses all the old ones and gets the new
  *				ones at its end, so that they are in their own order
  *

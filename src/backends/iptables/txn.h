@@ -19,6 +19,18 @@
 
 struct txn;
 
+/*
+ * The rules of a Service's chain that stands, and those that it shall have: equal rules have equal
+ * digests. Good until the subject changes.
+ */
+struct txn_revision {
+	enum table table;
+	const char *chain;
+	const uint64_t *old;
+	const uint64_t *wanted;
+	size_t n_old, n_wanted;
+};
+
 struct txn_ops {
 	void (*chain)(struct txn *txn, enum table table, const char *name);
 	void (*rule)(struct txn *txn, const struct rule *rule);
@@ -30,6 +42,13 @@ struct txn_ops {
 	 * order of rules matters only between two calls. NULL here: the writer does not want to know.
 	 */
 	void (*subject)(struct txn *txn, const char *key);
+	/* A chain that stands is emptied. NULL: as declaring it. */
+	void (*empty_chain)(struct txn *txn, enum table table, const char *name);
+	/*
+	 * True: the chain need not be emptied; all its wanted rules are told in order, and the writer changes
+	 * what it has to. False, or NULL here: it is emptied, then filled.
+	 */
+	bool (*revise)(struct txn *txn, const struct txn_revision *revision);
 };
 
 /* The head of every writer's own structure. */
@@ -61,4 +80,17 @@ static inline void txn_subject(struct txn *txn, const char *key)
 {
 	if (txn->ops->subject)
 		txn->ops->subject(txn, key);
+}
+
+static inline void txn_empty_chain(struct txn *txn, enum table table, const char *name)
+{
+	if (txn->ops->empty_chain)
+		txn->ops->empty_chain(txn, table, name);
+	else
+		txn->ops->chain(txn, table, name);
+}
+
+static inline bool txn_revise(struct txn *txn, const struct txn_revision *revision)
+{
+	return txn->ops->revise && txn->ops->revise(txn, revision);
 }

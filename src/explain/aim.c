@@ -132,7 +132,7 @@ static bool port_meant(const struct aim *aim, enum protocol protocol,
 
 static void list_ports(const struct service *service, struct text *text)
 {
-	for (size_t i = 0; i < service->n_ports; i++) {
+	for (size_t i = 0; service->ports && i < service->n_ports; i++) {
 		const struct service_port *port = &service->ports[i];
 
 		text_printf(text, "%s%u/%s%s%s%s", i > 0 ? ", " : "", port->port,

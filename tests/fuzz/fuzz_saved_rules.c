@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Bytes as the lines of iptables-save, compared with an explanation.
+ *
+ *	meson setup -Dfuzz=true build-fuzz && ninja -C build-fuzz fuzz_saved_rules
+ *	build-fuzz/tests/fuzz/fuzz_saved_rules tests/fuzz/corpus/saved_rules
+ */
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "explain/iptables_rules.h"
+#include "explain/kernel_rules.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* A way of one jump, from PREROUTING to a chain of ours. */
+static void compare(const struct saved_rules *saved)
+{
+	struct iptables_rules *rules = iptables_rules_new(FAMILY_IPV4);
+	struct explanation *explanation = xcalloc(1, sizeof(*explanation));
+	const struct host host = {0};
+	struct packet packet = {.port = 80, .interface = "eth0"};
+
+	assert(addr_parse("192.0.2.1", &packet.source) == 0);
+	assert(addr_parse("10.96.0.10", &packet.destination) == 0);
+	iptables_rules_jumps(rules);
+	explanation->way = iptables_rules_walk(rules, &packet, &host);
+	saved_rules_compare(saved, rules, explanation);
+	for (size_t i = 0; i < explanation->n_kernel_notes; i++)
+		assert(explanation->kernel_notes[i][0]);
+	explanation_free(explanation);
+	iptables_rules_free(rules);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	cleanup_free char *text = xasprintf("%.*s", (int)size, (const char *)data);
+	struct saved_rules *saved = saved_rules_new();
+	char *rest = text, *line;
+
+	while ((line = strsep(&rest, "\n")))
+		saved_rules_line(saved, line);
+	compare(saved);
+	saved_rules_free(saved);
+	return 0;
+}

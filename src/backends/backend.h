@@ -44,6 +44,13 @@ struct backend_conflict {
 	const char *owner;
 };
 
+/* The kernel does not take what a Service asks for, which is therefore left out. */
+struct backend_refusal {
+	const char *service; /* "namespace/name" */
+	const char *port;    /* "namespace/name:port" */
+	const char *reason;
+};
+
 struct backend_events {
 	/* A sync is over. The backend may be told to sync again from inside. */
 	void (*synced)(void *arg, const struct backend_result *result);
@@ -59,6 +66,10 @@ struct backend_events {
 	void (*checked)(void *arg, int r, const struct err *err);
 	/* A Service waits for what another one owns; told once, and again after it had it. */
 	void (*conflict)(void *arg, const struct backend_conflict *conflict);
+	/* A Service is left out; told once, and again after it was there. */
+	void (*refused)(void *arg, const struct backend_refusal *refusal);
+	/* A sync is wanted although nothing has changed. */
+	void (*wanted)(void *arg);
 };
 
 struct backend_ops {

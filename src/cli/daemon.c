@@ -253,26 +253,40 @@ static void start_meter(struct daemon *daemon)
 
 /* -- the phases */
 
-/* The Service that has to wait learns of it where its owner looks. */
-static void record_conflict(void *arg, const struct backend_conflict *conflict)
+/* Whoever owns a Service looks there for what is wrong with it. */
+static void record_warning(struct daemon *daemon, const char *service, const char *reason,
+			   const char *note)
 {
-	struct daemon *daemon = arg;
-	const char *slash = strchr(conflict->service, '/');
+	const char *slash = strchr(service, '/');
 	cleanup_free char *ns = NULL;
-	cleanup_free char *note = NULL;
 
 	if (!daemon->events || !slash)
 		return;
-	ns = xasprintf("%.*s", (int)(slash - conflict->service), conflict->service);
-	note = xasprintf("%s belongs to the older Service %s", conflict->destination,
-			 conflict->owner);
+	ns = xasprintf("%.*s", (int)(slash - service), service);
 	events_record(daemon->events, &(struct events_item){.warning = true,
-							    .reason = "DestinationInUse",
+							    .reason = reason,
 							    .action = "SyncRules",
 							    .note = note,
 							    .kind = "Service",
 							    .ns = ns,
 							    .name = slash + 1});
+}
+
+static void record_conflict(void *arg, const struct backend_conflict *conflict)
+{
+	cleanup_free char *note = xasprintf("%s belongs to the older Service %s",
+					    conflict->destination, conflict->owner);
+
+	record_warning(arg, conflict->service, "DestinationInUse", note);
+}
+
+static void record_refusal(void *arg, const struct backend_refusal *refusal)
+{
+	cleanup_free char *note =
+		xasprintf("the kernel refuses %s, which is not served on this node: %s",
+			  refusal->port, refusal->reason);
+
+	record_warning(arg, refusal->service, "RulesRefused", note);
 }
 
 /* The Node is known as well as it ever will be: from here on rules are written. */
@@ -669,6 +683,7 @@ int daemon_run(const struct daemon_input *input)
 	daemon.proxying_input.model = daemon.model;
 	daemon.telemetry = daemon.proxying_input.telemetry = make_telemetry(&daemon);
 	daemon.proxying_input.conflict = record_conflict;
+	daemon.proxying_input.refused = record_refusal;
 	daemon.proxying_input.arg = &daemon;
 	log_start(input);
 	listen_to_signals(&daemon);

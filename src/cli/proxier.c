@@ -207,6 +207,23 @@ static void on_conflict(void *arg, const struct backend_conflict *conflict)
 		proxier->hooks.conflict(proxier->hooks.arg, conflict);
 }
 
+static void on_refused(void *arg, const struct backend_refusal *refusal)
+{
+	const struct proxier *proxier = arg;
+
+	log_error("The kernel refuses what a Service asks for, going on without it",
+		  KV("ipFamily", LOG_STR(family_name(proxier->settings->family))),
+		  KV("service", LOG_STR(refusal->service)),
+		  KV("servicePort", LOG_STR(refusal->port)), KV("err", LOG_STR(refusal->reason)));
+	if (proxier->hooks.refused)
+		proxier->hooks.refused(proxier->hooks.arg, refusal);
+}
+
+static void on_wanted(void *arg)
+{
+	proxier_request(arg);
+}
+
 int proxier_new(struct event_base *loop, const struct backend_ops *ops,
 		const struct settings *settings, struct model *model,
 		const struct proxier_clock *clock, struct proxier **ret, struct err *err)
@@ -224,6 +241,8 @@ int proxier_new(struct event_base *loop, const struct backend_ops *ops,
 			   .repaired = on_repaired,
 			   .checked = on_checked,
 			   .conflict = on_conflict,
+			   .refused = on_refused,
+			   .wanted = on_wanted,
 			   .arg = proxier},
 		.timer = evtimer_new(loop, on_timer, proxier),
 	};

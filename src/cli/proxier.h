@@ -45,6 +45,7 @@ void proxier_observe(struct proxier *proxier, const struct proxier_observer *obs
 struct proxier_hooks {
 	void (*first_synced)(void *arg); /* the first good sync is over */
 	void (*conflict)(void *arg, const struct backend_conflict *conflict);
+	void (*refused)(void *arg, const struct backend_refusal *refusal);
 	void *arg;
 };
 

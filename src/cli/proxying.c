@@ -114,6 +114,14 @@ static void on_conflict(void *arg, const struct backend_conflict *conflict)
 		proxying->input->conflict(proxying->input->arg, conflict);
 }
 
+static void on_refused(void *arg, const struct backend_refusal *refusal)
+{
+	const struct proxying *proxying = arg;
+
+	if (proxying->input->refused)
+		proxying->input->refused(proxying->input->arg, refusal);
+}
+
 static int open_family(const struct proxying_input *input, const struct config *config,
 		       enum family family, struct proxying *proxying, struct err *err)
 {
@@ -136,6 +144,7 @@ static int open_family(const struct proxying_input *input, const struct config *
 	proxier_set_hooks(proxying->proxiers[family],
 			  &(struct proxier_hooks){.first_synced = on_first_synced,
 						  .conflict = on_conflict,
+						  .refused = on_refused,
 						  .arg = proxying});
 	proxier_observe(proxying->proxiers[family], telemetry_observer(input->telemetry));
 	return telemetry_set_family(input->telemetry, settings, err);

@@ -12,6 +12,7 @@
 #include "base/variant.h"
 
 struct backend_conflict;
+struct backend_refusal;
 struct config;
 struct event_base;
 struct model;
@@ -28,6 +29,7 @@ struct proxying_input {
 	struct telemetry *telemetry; /* is told of all that happens */
 	/* Two Services ask for the same, after it has been logged; may be NULL */
 	void (*conflict)(void *arg, const struct backend_conflict *conflict);
+	void (*refused)(void *arg, const struct backend_refusal *refusal);
 	void *arg;
 };
 

@@ -102,7 +102,11 @@ void nftables_rules_plan(struct nftables_rules *rules, const struct settings *se
 	struct model_changes changes;
 
 	model_take_changes(model, settings->family, &changes);
-	state_begin(state, model, &changes, true, host->addresses, host->n_addresses);
+	state_begin(state, &(struct state_input){.model = model,
+						 .changes = &changes,
+						 .full = true,
+						 .addresses = host->addresses,
+						 .n_addresses = host->n_addresses});
 	model_changes_done(&changes);
 	state_write_chains(state, &rules->writer);
 	state_write_elements(state, &rules->writer);

@@ -424,6 +424,16 @@ const struct nft_batch_failure *nft_batch_failure(const struct nft_batch *batch)
 	return batch->failed ? &batch->failure : NULL;
 }
 
+void nft_batch_describe(const struct nft_batch *batch, size_t index, char *out, size_t size)
+{
+	const struct nlmsghdr *message = message_at(batch, index);
+
+	if (message)
+		nft_describe(message, out, size);
+	else
+		copy_text(out, size, "a transaction of nf_tables");
+}
+
 /* -- sending */
 
 /* Head and foot of a transaction. */

@@ -96,6 +96,8 @@ struct nft_batch_failure {
 	size_t n_refused;  /* in all, as far as the kernel had room to tell */
 };
 
+/* What a message asks for, in words: "adding elements to map X of IPv4 table T". */
+void nft_batch_describe(const struct nft_batch *batch, size_t index, char *out, size_t size);
 const struct nft_batch_failure *nft_batch_failure(const struct nft_batch *batch); /* NULL: none */
 
 /* -- the parts of a commit, for nft_batch.c and tests: what came is told, then judged. */

@@ -70,6 +70,25 @@ def test_groups_are_resized_without_a_failed_connection(cluster, loads):
     assert not failures, failures
 
 
+def test_members_of_affinity_go_without_a_failed_connection(cluster, loads):
+    """Clients that are endpoints themselves: one that is sent to itself, after it was taken away, hears nothing."""
+    draw, pods = random.Random(2), cluster.pods[:3]
+    web = Service('web', 93, pods, affinity=100)
+    cluster.serve(web)
+    running = [loads(pod, web.cluster_ip[family], 80) for family in (4, 6) for pod in pods]
+    since, writes = len(cluster.daemon.log.lines), 0
+    while sum(1 for line in cluster.daemon.log.lines[since:] if DONE.search(line)) < SYNCS // 3:
+        web.pods = draw.sample(pods, draw.randint(1, len(pods)))
+        cluster.daemon.write_services(web)
+        writes += 1
+        if writes % 20 == 0:
+            cluster.daemon.wait_in_force()
+    for answers in [load.stop() for load in running]:
+        assert served(answers) == names(pods), describe(answers)
+    failures = cluster.daemon.log.find(r'"Sync failed', since)
+    assert not failures, failures
+
+
 def test_restarts_under_load_lose_neither_connections_nor_memory(cluster, loads):
     web = Service('web', 91, cluster.pods[:3], kind='LoadBalancer')
     sticky = Service('sticky', 92, cluster.pods[:3] + cluster.remote_pods, kind='LoadBalancer', affinity=10800)

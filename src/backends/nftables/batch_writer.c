@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <assert.h>
+#include <endian.h>
 #include <libmnl/libmnl.h>
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_tables.h>
@@ -11,6 +12,7 @@
 #include "backends/nftables/statement_put.h"
 #include "backends/nftables/user_data.h"
 #include "kernel/nft_batch.h"
+#include "plan/plan.h"
 
 /* nft's numbers of types, six bits each in a concatenation, the first field highest. */
 enum {
@@ -273,8 +275,21 @@ static void put_range_end(struct nlmsghdr *m, enum family family, const struct e
 	put_value(m, NFTA_SET_ELEM_KEY_END, key, element->key_size);
 }
 
+/* How long an element lives; 0 and 0: for ever. */
+struct lifetime {
+	uint64_t timeout_ms, expires_ms;
+};
+
+static void put_lifetime(struct nlmsghdr *m, struct lifetime lifetime)
+{
+	if (lifetime.timeout_ms == 0)
+		return;
+	mnl_attr_put_u64(m, NFTA_SET_ELEM_TIMEOUT, htobe64(lifetime.timeout_ms));
+	mnl_attr_put_u64(m, NFTA_SET_ELEM_EXPIRATION, htobe64(lifetime.expires_ms));
+}
+
 static void put_element(struct nlmsghdr *m, enum family family, const struct element *element,
-			bool with_data)
+			bool with_data, struct lifetime lifetime)
 {
 	struct nlattr *nest = mnl_attr_nest_start(m, NFTA_LIST_ELEM);
 
@@ -288,6 +303,7 @@ static void put_element(struct nlmsghdr *m, enum family family, const struct ele
 			  element->data_size);
 	if (with_data && element->comment)
 		user_data_comment(m, NFTA_SET_ELEM_USERDATA, element->comment);
+	put_lifetime(m, lifetime);
 	mnl_attr_nest_end(m, nest);
 }
 
@@ -319,7 +335,8 @@ void batch_writer_flush(struct batch_writer *writer)
 		send_pending(writer, i);
 }
 
-static void gather(struct batch_writer *writer, const struct element *element, bool removing)
+static void gather(struct batch_writer *writer, const struct element *element, bool removing,
+		   struct lifetime lifetime)
 {
 	struct batch_writer_pending **pending = &writer->pending[element->container];
 
@@ -330,7 +347,7 @@ static void gather(struct batch_writer *writer, const struct element *element, b
 		*pending = xmalloc(sizeof(**pending));
 		(*pending)->head = (struct nlmsghdr){.nlmsg_len = sizeof(struct nlmsghdr)};
 	}
-	put_element(&(*pending)->head, writer->writer.family, element, !removing);
+	put_element(&(*pending)->head, writer->writer.family, element, !removing, lifetime);
 	writer->n_elements++;
 	if ((*pending)->head.nlmsg_len > PENDING_LIMIT)
 		send_pending(writer, element->container);
@@ -338,12 +355,64 @@ static void gather(struct batch_writer *writer, const struct element *element, b
 
 static void write_add(struct writer *writer, const struct element *element)
 {
-	gather(of(writer), element, false);
+	gather(of(writer), element, false, (struct lifetime){0});
 }
 
 static void write_remove(struct writer *writer, const struct element *element)
 {
-	gather(of(writer), element, true);
+	gather(of(writer), element, true, (struct lifetime){0});
+}
+
+void batch_writer_add_timed(struct batch_writer *writer, const struct element *element,
+			    uint64_t timeout_ms, uint64_t expires_ms)
+{
+	gather(writer, element, false, (struct lifetime){timeout_ms, expires_ms});
+}
+
+/* -- owners */
+
+static void write_owner(struct writer *writer, const struct port_plan *port)
+{
+	struct batch_writer *batch_writer = of(writer);
+	struct batch_owners *owners = batch_writer->owners;
+	cleanup_free char *subject = NULL;
+
+	if (!owners)
+		return;
+	batch_writer_flush(batch_writer);
+	if (port)
+		subject = xasprintf("service port '%s'", port->id);
+	nft_batch_subject(batch_writer->batch, subject);
+	array_grow(&owners->v, &owners->capacity, owners->n, sizeof(*owners->v));
+	owners->v[owners->n++] = (struct batch_owner){nft_batch_count(batch_writer->batch), port};
+}
+
+void batch_writer_note_owners(struct batch_writer *writer, struct batch_owners *owners)
+{
+	owners->n = 0;
+	writer->owners = owners;
+	writer->writer.by_owner = true;
+}
+
+const struct port_plan *batch_owners_find(const struct batch_owners *owners, size_t message)
+{
+	size_t low = 0, high = owners->n;
+
+	while (low < high) { /* the first one behind it */
+		size_t middle = (low + high) / 2;
+
+		if (owners->v[middle].first <= message)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low > 0 ? owners->v[low - 1].port : NULL;
+}
+
+void batch_owners_done(struct batch_owners *owners)
+{
+	free(owners->v);
+	*owners = (struct batch_owners){0};
 }
 
 static const struct writer_ops ops = {
@@ -352,6 +421,7 @@ static const struct writer_ops ops = {
 	.rule = write_rule,
 	.add = write_add,
 	.remove = write_remove,
+	.owner = write_owner,
 };
 
 void batch_writer_init(struct batch_writer *writer, enum family family, const char *table,

@@ -12,19 +12,37 @@
 #include "backends/nftables/writer.h"
 
 struct nft_batch;
+struct port_plan;
 struct batch_writer_pending;
+
+/* From which message on a batch is about which service port. */
+struct batch_owner {
+	size_t first;
+	const struct port_plan *port; /* NULL: about none */
+};
+
+struct batch_owners {
+	struct batch_owner *v;
+	size_t n, capacity;
+};
 
 struct batch_writer {
 	struct writer writer;
 	struct nft_batch *batch; /* borrowed */
 	const char *table;
-	size_t n_elements; /* said so far */
-	bool removing;     /* what is gathered are removals */
+	size_t n_elements;           /* said so far */
+	bool removing;               /* what is gathered are removals */
+	struct batch_owners *owners; /* borrowed; NULL: nobody asks */
 	struct batch_writer_pending *pending[CONTAINER_COUNT];
 };
 
 void batch_writer_init(struct batch_writer *writer, enum family family, const char *table,
 		       struct nft_batch *batch);
+/*
+ * From now on no message is about two service ports, and each is noted: when the kernel refuses one,
+ * it is known whose it is. The batch is larger by far.
+ */
+void batch_writer_note_owners(struct batch_writer *writer, struct batch_owners *owners);
 void batch_writer_flush(struct batch_writer *writer); /* what is gathered goes to the batch */
 void batch_writer_done(struct batch_writer *writer);
 
@@ -35,3 +53,9 @@ void batch_writer_flush_rules(struct batch_writer *writer);                /* of
 void batch_writer_flush_chain(struct batch_writer *writer, struct chain chain);
 void batch_writer_flush_container(struct batch_writer *writer, enum container container);
 void batch_writer_delete_chain(struct batch_writer *writer, const char *name);
+/* An element of a dynamic container: how long it lives after each use, and from now on. */
+void batch_writer_add_timed(struct batch_writer *writer, const struct element *element,
+			    uint64_t timeout_ms, uint64_t expires_ms);
+
+const struct port_plan *batch_owners_find(const struct batch_owners *owners, size_t message);
+void batch_owners_done(struct batch_owners *owners);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 
 #include "backends/nftables/batch_writer.h"
+#include "backends/nftables/clients.h"
+#include "backends/nftables/maps_full.h"
 #include "backends/nftables/sweep.h"
 #include "backends/nftables/table.h"
 #include "base/clock.h"
@@ -15,6 +17,13 @@
 
 /* So often others may come between before we stop asking whether they did. */
 #define ATTEMPTS 5
+/* So often a full sync is written again with less, or otherwise, after it was refused. */
+#define ROUNDS 6
+/*
+ * Clients that affinity remembers are listed before a commit that takes endpoints away from them,
+ * unless that took longer than this the last time: then they are forgotten just after it.
+ */
+#define LISTING_MAX_NS (100 * CLOCK_NS_PER_MS)
 
 struct maps_sync {
 	struct nft_socket *socket;
@@ -22,8 +31,12 @@ struct maps_sync {
 	struct maps_sync_ops ops;
 	struct state *state;
 	struct nft_batch *batch;
+	struct maps_full full;
+	struct refusals refusals;
 	bool need_full;
-	bool ids_found; /* what a former life left has been read */
+	bool ids_asked;      /* what a former life left has been read */
+	int64_t listing_ns;  /* what the last list of clients took */
+	size_t clients_from; /* the message of a delta from which on clients are forgotten */
 	size_t n_written;
 	struct addr *addresses; /* of this host's interfaces, as last read */
 	size_t n_addresses;
@@ -43,6 +56,12 @@ struct maps_sync *maps_sync_new(struct nft_socket *socket, const struct settings
 		.batch = nft_batch_new(),
 		.need_full = true,
 	};
+	sync->full = (struct maps_full){
+		.settings = settings,
+		.socket = socket,
+		.batch = sync->batch,
+		.state = sync->state,
+	};
 	return sync;
 }
 
@@ -53,6 +72,8 @@ struct maps_sync *maps_sync_free(struct maps_sync *sync)
 	state_free(sync->state);
 	nft_batch_free(sync->batch);
 	free(sync->addresses);
+	maps_full_done(&sync->full);
+	refusals_done(&sync->refusals);
 	free(sync);
 	return NULL;
 }
@@ -62,86 +83,10 @@ void maps_sync_need_full(struct maps_sync *sync)
 	sync->need_full = true;
 }
 
-/* -- a full one */
-
-static void delete_stale_chains(const struct maps_sync *sync, struct batch_writer *writer,
-				const struct table_chains *chains)
+int64_t maps_sync_retry_ns(const struct maps_sync *sync)
 {
-	for (size_t i = 0; i < chains->n; i++)
-		if (!state_has_chain(sync->state, chains->names[i]))
-			batch_writer_delete_chain(writer, chains->names[i]);
+	return refusals_next_ns(&sync->refusals);
 }
-
-static void write_full(struct maps_sync *sync, enum table_kind kind,
-		       const struct table_chains *chains)
-{
-	struct batch_writer writer;
-
-	nft_batch_reset(sync->batch);
-	batch_writer_init(&writer, sync->settings->family, LAYOUT_TABLE, sync->batch);
-	if (kind == TABLE_FOREIGN)
-		batch_writer_delete_table(&writer);
-	batch_writer_table(&writer, LAYOUT_COMMENT);
-	if (kind == TABLE_OURS)
-		batch_writer_flush_rules(&writer);
-	layout_containers(&writer.writer);
-	for (enum container i = 0; kind == TABLE_OURS && i < CONTAINER_COUNT; i++)
-		if (!container_types[i].dynamic)
-			batch_writer_flush_container(&writer, i);
-	state_write_chains(sync->state, &writer.writer);
-	state_write_elements(sync->state, &writer.writer);
-	batch_writer_flush(&writer);
-	if (kind == TABLE_OURS)
-		delete_stale_chains(sync, &writer, chains);
-	sync->n_written = writer.n_elements;
-	batch_writer_done(&writer);
-}
-
-/*
- * A table that carries our comment may still have been bent by hand so that it cannot be emptied
- * and filled again: then it is replaced as a whole, and the clients that it remembered are lost.
- */
-static int commit_full(struct maps_sync *sync, uint32_t generation, struct err *err)
-{
-	cleanup_table_chains struct table_chains chains = {0};
-	enum table_kind kind;
-	int r = table_find(sync->socket, sync->settings->family, &kind, err);
-
-	if (r == 0 && kind == TABLE_OURS)
-		r = table_list_chains(sync->socket, sync->settings->family, &chains, err);
-	if (r < 0)
-		return r;
-	write_full(sync, kind, &chains);
-	r = nft_batch_commit(sync->socket, sync->batch, generation, NULL, NULL, err);
-	if (r >= 0 || r == -ERESTART || kind != TABLE_OURS)
-		return r;
-	log_warning("The table cannot be brought to what it should be, replacing it",
-		    KV("ipFamily", LOG_STR(family_name(sync->settings->family))),
-		    KV("err", LOG_STR(err->text)));
-	write_full(sync, TABLE_FOREIGN, NULL);
-	return nft_batch_commit(sync->socket, sync->batch, generation, NULL, NULL, err);
-}
-
-/* -- any other */
-
-static void flush_chain(struct writer *writer, struct chain chain)
-{
-	batch_writer_flush_chain((struct batch_writer *)writer, chain);
-}
-
-static void write_delta(struct maps_sync *sync)
-{
-	struct batch_writer writer;
-
-	nft_batch_reset(sync->batch);
-	batch_writer_init(&writer, sync->settings->family, LAYOUT_TABLE, sync->batch);
-	state_write_delta(sync->state, &writer.writer, flush_chain);
-	batch_writer_flush(&writer);
-	sync->n_written = writer.n_elements;
-	batch_writer_done(&writer);
-}
-
-/* -- both */
 
 /* What the transaction stands on: nobody has touched our table up to that generation. */
 static int find_ground(struct maps_sync *sync, int attempt, uint32_t *ret, struct err *err)
@@ -157,27 +102,204 @@ static int find_ground(struct maps_sync *sync, int attempt, uint32_t *ret, struc
 	return 0;
 }
 
-/* A delta that finds the table touched gives up with -ESTALE. */
-static int commit(struct maps_sync *sync, bool full, struct err *err)
+/* Did the kernel mind what was asked for, or could it not do it just now? */
+static bool was_refused(const struct maps_sync *sync, int r)
+{
+	return nft_batch_failure(sync->batch) && r != -ERESTART && r != -ENOMEM && r != -EPERM;
+}
+
+/* -- a full one */
+
+static int send_full(struct maps_sync *sync, struct err *err)
 {
 	int r = -ERESTART;
 
-	if (!full)
-		write_delta(sync);
 	for (int i = 0; r == -ERESTART && i < ATTEMPTS; i++) {
 		uint32_t generation;
 
 		r = find_ground(sync, i, &generation, err);
 		if (r < 0)
 			return r;
-		if (!full && sync->need_full)
-			return err_set(err, -ESTALE, "somebody else has changed the table");
 		sync->need_full = false;
-		r = full ? commit_full(sync, generation, err)
-			 : nft_batch_commit(sync->socket, sync->batch, generation, NULL, NULL, err);
+		r = maps_full_commit(&sync->full, generation, err);
 	}
 	return r < 0 ? r : 0;
 }
+
+static void tell_refused(const struct maps_sync *sync, const struct maps_full_culprit *culprit)
+{
+	const struct backend_refusal refusal = {
+		.service = culprit->port->service->key,
+		.port = culprit->port->id,
+		.reason = culprit->reason,
+	};
+
+	sync->ops.refused(sync->ops.arg, &refusal);
+}
+
+/* Whoever is to blame is left out of the next round. */
+static size_t leave_out(struct maps_sync *sync, int64_t now_ns)
+{
+	cleanup_free struct maps_full_culprit *v = NULL;
+	size_t n = maps_full_culprits(&sync->full, &v);
+
+	for (size_t i = 0; i < n; i++) {
+		if (refusals_add(&sync->refusals, v[i].port->service->key, now_ns))
+			tell_refused(sync, &v[i]);
+		else
+			log_debug(2, "The kernel refused a Service once more",
+				  KV("ipFamily", LOG_STR(family_name(sync->settings->family))),
+				  KV("servicePort", LOG_STR(v[i].port->id)),
+				  KV("err", LOG_STR(v[i].reason)));
+	}
+	return n;
+}
+
+/* After a refusal: can something be said otherwise? */
+static bool try_otherwise(struct maps_sync *sync, int64_t now_ns, const struct err *err)
+{
+	if (!sync->full.by_owner)
+		return sync->full.by_owner = true;
+	if (leave_out(sync, now_ns) > 0)
+		return true;
+	if (sync->full.replace)
+		return false;
+	log_warning("The table cannot be brought to what it should be, replacing it",
+		    KV("ipFamily", LOG_STR(family_name(sync->settings->family))),
+		    KV("err", LOG_STR(err->text)));
+	return sync->full.replace = true;
+}
+
+static int run_full(struct maps_sync *sync, const struct state_input *input, struct err *err)
+{
+	int r;
+
+	sync->full.by_owner = sync->full.replace = false;
+	for (int i = 0;; i++) {
+		state_begin(sync->state, input);
+		r = send_full(sync, err);
+		if (r == 0 || i == ROUNDS || !was_refused(sync, r) ||
+		    !try_otherwise(sync, input->now_ns, err))
+			break;
+	}
+	sync->n_written = sync->full.n_written;
+	return r;
+}
+
+/* -- any other */
+
+/* -ESTALE: somebody else has touched the table. */
+static int send_delta(struct maps_sync *sync, struct err *err)
+{
+	int r = -ERESTART;
+
+	for (int i = 0; r == -ERESTART && i < ATTEMPTS; i++) {
+		uint32_t generation;
+
+		r = find_ground(sync, i, &generation, err);
+		if (r < 0)
+			return r;
+		if (sync->need_full)
+			return err_set(err, -ESTALE, "somebody else has changed the table");
+		r = nft_batch_commit(sync->socket, sync->batch, generation, NULL, NULL, err);
+	}
+	return r < 0 ? r : 0;
+}
+
+static void begin_batch(const struct maps_sync *sync, struct batch_writer *writer)
+{
+	nft_batch_reset(sync->batch);
+	batch_writer_init(writer, sync->settings->family, LAYOUT_TABLE, sync->batch);
+}
+
+static void end_batch(struct batch_writer *writer)
+{
+	batch_writer_flush(writer);
+	batch_writer_done(writer);
+}
+
+static void flush_chain(struct writer *writer, struct chain chain)
+{
+	batch_writer_flush_chain((struct batch_writer *)writer, chain);
+}
+
+/* From then on nobody is remembered with an endpoint that goes. */
+static int stop_remembering(struct maps_sync *sync, struct err *err)
+{
+	struct batch_writer writer;
+
+	begin_batch(sync, &writer);
+	state_write_lost_members(sync->state, &writer.writer);
+	end_batch(&writer);
+	return send_delta(sync, err);
+}
+
+static int list_clients(struct maps_sync *sync, struct clients *ret, struct err *err)
+{
+	int64_t start = clock_now_ns();
+	int r = clients_find(sync->socket, sync->settings->family, sync->state, true, ret, err);
+
+	sync->listing_ns = clock_now_ns() - start;
+	return r;
+}
+
+static void write_delta(struct maps_sync *sync, const struct clients *gone)
+{
+	struct batch_writer writer;
+
+	begin_batch(sync, &writer);
+	state_write_delta(sync->state, &writer.writer, flush_chain);
+	sync->n_written = writer.n_elements;
+	batch_writer_flush(&writer);
+	sync->clients_from = nft_batch_count(sync->batch);
+	clients_forget(gone, &writer);
+	end_batch(&writer);
+}
+
+/* Was it only that clients had timed out before we could forget them? */
+static bool clients_timed_out(const struct maps_sync *sync)
+{
+	const struct nft_batch_failure *failure = nft_batch_failure(sync->batch);
+
+	for (size_t i = 0; failure && i < failure->n_refusals; i++)
+		if (failure->refusals[i].index < sync->clients_from ||
+		    failure->refusals[i].error != -ENOENT)
+			return false;
+	return failure && failure->n_refusals > 0;
+}
+
+/* Endpoints go together with the memory of them; sweep.h sees to what could not be listed. */
+static int send_with_clients(struct maps_sync *sync, struct err *err)
+{
+	cleanup_clients struct clients gone = {0};
+	int r = stop_remembering(sync, err);
+
+	for (int i = 0; r == 0 && i < ATTEMPTS; i++) {
+		if (list_clients(sync, &gone, err) < 0)
+			break;
+		write_delta(sync, &gone);
+		r = send_delta(sync, err);
+		if (r == 0 || !clients_timed_out(sync))
+			return r;
+		r = 0;
+	}
+	if (r == 0) {
+		write_delta(sync, &(struct clients){0});
+		r = send_delta(sync, err);
+	}
+	return r;
+}
+
+static int run_delta(struct maps_sync *sync, const struct state_input *input, struct err *err)
+{
+	state_begin(sync->state, input);
+	if (state_lost_members(sync->state) && sync->listing_ns < LISTING_MAX_NS)
+		return send_with_clients(sync, err);
+	write_delta(sync, &(struct clients){0});
+	return send_delta(sync, err);
+}
+
+/* -- both */
 
 /* Addresses of interfaces, for node ports that are limited to some; those last known while they cannot be read. */
 static void find_addresses(struct maps_sync *sync)
@@ -214,12 +336,13 @@ static void find_ids(struct maps_sync *sync)
 	struct err err;
 	int r;
 
-	if (sync->ids_found)
+	if (sync->ids_asked)
 		return;
-	sync->ids_found = true;
+	sync->ids_asked = true;
 	r = table_find(sync->socket, family, &kind, &err);
 	if (r == 0 && kind == TABLE_OURS)
 		r = table_find_ids(sync->socket, family, state_affinity_ids(sync->state), &err);
+	sync->full.ids_known = r == 0;
 	if (r < 0)
 		log_warning("Cannot read what clients were promised, affinity starts afresh",
 			    KV("ipFamily", LOG_STR(family_name(family))),
@@ -244,38 +367,124 @@ static void forget_clients(struct maps_sync *sync)
 			  KV("clients", LOG_INT(r)));
 }
 
-static int run(struct maps_sync *sync, const struct model *model,
-	       const struct model_changes *changes, bool full, struct backend_result *ret)
-{
-	int r;
+struct accepting {
+	const struct maps_sync *sync;
+	const struct model *model;
+};
 
-	find_addresses(sync);
-	state_begin(sync->state, model, changes, full, sync->addresses, sync->n_addresses);
-	r = commit(sync, full, &ret->err);
+static void tell_accepted(void *arg, const char *service)
+{
+	const struct accepting *accepting = arg;
+
+	if (model_service(accepting->model, service))
+		log_info("The kernel no longer minds a Service that it had refused",
+			 KV("ipFamily", LOG_STR(family_name(accepting->sync->settings->family))),
+			 KV("service", LOG_STR(service)));
+}
+
+/* What was left out and tried now is there, or asked for no more. */
+static void accept_refused(struct maps_sync *sync, const struct state_input *input)
+{
+	struct accepting accepting = {sync, input->model};
+
+	refusals_each_due(&sync->refusals, input->now_ns, tell_accepted, &accepting);
+	refusals_forget_due(&sync->refusals, input->now_ns);
+}
+
+static void end(struct maps_sync *sync, const struct state_input *input, int r)
+{
 	nft_batch_reset(sync->batch);
 	state_end(sync->state, r == 0, sync->ops.conflict, sync->ops.arg);
-	if (r == 0)
+	if (r == 0) {
+		accept_refused(sync, input);
 		forget_clients(sync);
-	else
+	} else {
 		sync->need_full = true;
-	ret->full = full;
-	ret->rules = sync->n_written;
-	state_count_no_local(sync->state, &ret->no_local_internal, &ret->no_local_external);
+	}
+}
+
+/* A difference that cannot be written makes everything be written, at once. */
+static int run(struct maps_sync *sync, struct state_input *input, struct err *err)
+{
+	int r = 0;
+
+	if (!input->full) {
+		r = run_delta(sync, input, err);
+		if (r < 0 && (r == -ESTALE || was_refused(sync, r))) {
+			log_debug(2, "A difference cannot be written, writing everything",
+				  KV("ipFamily", LOG_STR(family_name(sync->settings->family))),
+				  KV("err", LOG_STR(err->text)));
+			input->full = true;
+		}
+	}
+	if (input->full)
+		r = run_full(sync, input, err);
+	end(sync, input, r);
 	return r;
 }
 
 void maps_sync_run(struct maps_sync *sync, const struct model *model,
 		   const struct model_changes *changes, struct backend_result *ret)
 {
+	struct state_input input = {
+		.model = model,
+		.changes = changes,
+		.full = sync->need_full,
+		.refusals = &sync->refusals,
+		.now_ns = sync->ops.now_ns(sync->ops.arg),
+	};
 	int64_t start = clock_now_ns();
+
+	find_addresses(sync);
+	input.addresses = sync->addresses;
+	input.n_addresses = sync->n_addresses;
 
 	*ret = (struct backend_result){.services = changes->n_services, .changes = changes};
 	find_ids(sync);
-	ret->error = run(sync, model, changes, sync->need_full, ret);
-	if (ret->error == -ESTALE)
-		ret->error = run(sync, model, changes, true, ret);
+	for (size_t i = 0; i < changes->n_services; i++)
+		refusals_hurry(&sync->refusals, changes->services[i]);
+	ret->error = run(sync, &input, &ret->err);
+	ret->full = input.full;
+	ret->rules = sync->n_written;
+	state_count_no_local(sync->state, &ret->no_local_internal, &ret->no_local_external);
 	ret->write_failed = ret->error < 0;
 	ret->duration_ns = clock_now_ns() - start;
+}
+
+/* -- chains that nobody uses */
+
+bool maps_sync_idle_chains(const struct maps_sync *sync)
+{
+	return !sync->need_full && state_has_idle_chains(sync->state);
+}
+
+static void remove_chain(void *arg, struct chain chain)
+{
+	struct batch_writer *writer = arg;
+	char name[CHAIN_NAME_MAX];
+
+	chain_name(chain, name);
+	batch_writer_delete_chain(writer, name);
+}
+
+bool maps_sync_age_chains(struct maps_sync *sync)
+{
+	struct batch_writer writer;
+	struct err err;
+
+	if (sync->need_full)
+		return false;
+	begin_batch(sync, &writer);
+	state_age_chains(sync->state, remove_chain, &writer);
+	end_batch(&writer);
+	if (send_delta(sync, &err) < 0) {
+		sync->need_full = true; /* which removes them too */
+		log_debug(2, "Cannot remove chains that nobody uses, the next sync is full",
+			  KV("ipFamily", LOG_STR(family_name(sync->settings->family))),
+			  KV("err", LOG_STR(err.text)));
+	}
+	nft_batch_reset(sync->batch);
+	return !sync->need_full;
 }
 
 int maps_sync_delete(struct nft_socket *socket, enum family family, struct err *err)

@@ -5,9 +5,9 @@
  * One sync of one family: what the model asks for becomes one transaction.
  *
  * A sync is a difference, unless there is reason for a full one (the first, after a failure, after
- * foreign hands, on request). A full one empties and rewrites what is there in the same
- * transaction; the clients that affinity remembers stay. It does not read the table, because lists
- * of large maps cost the square of their size. A table of another kind is replaced as a whole.
+ * foreign hands, on request, or because the kernel refused a difference): see maps_full.h. A Service
+ * that the kernel refuses is left out, told, and tried again later (refusals.h); all others are
+ * written in the same sync.
  *
  * The transaction names the generation that it stands on. If somebody else has written meanwhile,
  * `foreign` is asked whether our table was meant.
@@ -23,6 +23,9 @@ struct maps_sync_ops {
 	/* Hears all that is to be heard now. Has somebody else changed our table since the last call? */
 	bool (*foreign)(void *arg);
 	state_conflict_fn *conflict;
+	/* A Service is left out; told once until it is there again. */
+	void (*refused)(void *arg, const struct backend_refusal *refusal);
+	int64_t (*now_ns)(void *arg); /* for when it is tried again */
 	void *arg;
 };
 
@@ -34,6 +37,14 @@ void maps_sync_need_full(struct maps_sync *sync);
 /* Done when it returns. changes: those taken from the model, borrowed by *ret. */
 void maps_sync_run(struct maps_sync *sync, const struct model *model,
 		   const struct model_changes *changes, struct backend_result *ret);
+
+/* When a Service that was left out wants a sync; REFUSALS_NONE: none does. */
+int64_t maps_sync_retry_ns(const struct maps_sync *sync);
+
+/* Chains with a number that nobody uses: are there any? A call now and then removes them; false: a
+ * full sync is needed first. */
+bool maps_sync_idle_chains(const struct maps_sync *sync);
+bool maps_sync_age_chains(struct maps_sync *sync);
 
 /* Deletes table kube-proxy, whoever made it. 1; 0: it was not there. */
 int maps_sync_delete(struct nft_socket *socket, enum family family, struct err *err);

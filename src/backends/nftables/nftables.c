@@ -18,10 +18,13 @@
 /*
  * The nftables backend: what is wanted (state.h), the transaction (maps_sync.h), and an ear for
  * foreign hands. Whoever changes table kube-proxy of our family makes us write all of it again, at
- * once, but not more often than once in REPAIR_INTERVAL_NS: somebody may do it again and again.
+ * once, but not more often than once in REPAIR_INTERVAL_NS: somebody may do it again and again. Two
+ * more timers are set when there is reason: for Services that the kernel refused, and for chains that
+ * nobody uses any more.
  */
 
 #define REPAIR_INTERVAL_NS CLOCK_NS_PER_SECOND
+#define AGE_INTERVAL_NS    (60 * CLOCK_NS_PER_SECOND) /* of chains that nobody uses */
 #define TABLE_ATTRIBUTE    1 /* of the messages of all kinds: NFTA_TABLE_NAME, NFTA_CHAIN_TABLE... */
 
 _Static_assert(NFTA_TABLE_NAME == TABLE_ATTRIBUTE && NFTA_CHAIN_TABLE == TABLE_ATTRIBUTE &&
@@ -36,7 +39,7 @@ struct backend {
 	struct nft_socket *socket;
 	struct nft_listener *listener;
 	struct maps_sync *sync;
-	struct event *repair_timer;
+	struct event *repair_timer, *retry_timer, *age_timer;
 	int64_t last_repair_ns;
 	bool watching;
 	bool touched; /* by somebody else, since that was last asked */
@@ -139,6 +142,53 @@ static void on_conflict(void *arg, const struct state_conflict *conflict)
 	backend->events->conflict(backend->events->arg, &told);
 }
 
+static void on_refused(void *arg, const struct backend_refusal *refusal)
+{
+	const struct backend *backend = arg;
+
+	backend->events->refused(backend->events->arg, refusal);
+}
+
+static int64_t now_ns(void *arg attr_unused)
+{
+	return clock_now_ns();
+}
+
+/* -- what is done later */
+
+static void on_retry_timer(evutil_socket_t fd attr_unused, short what attr_unused, void *arg)
+{
+	const struct backend *backend = arg;
+
+	backend->events->wanted(backend->events->arg);
+}
+
+static void set_timers(struct backend *backend)
+{
+	int64_t retry = maps_sync_retry_ns(backend->sync);
+	struct timeval delay;
+
+	event_del(backend->retry_timer);
+	if (retry != REFUSALS_NONE) {
+		clock_to_timeval(MAX(retry - clock_now_ns(), 0), &delay);
+		event_add(backend->retry_timer, &delay);
+	}
+	clock_to_timeval(AGE_INTERVAL_NS, &delay);
+	if (maps_sync_idle_chains(backend->sync) &&
+	    !event_pending(backend->age_timer, EV_TIMEOUT, NULL))
+		event_add(backend->age_timer, &delay);
+}
+
+static void on_age_timer(evutil_socket_t fd attr_unused, short what attr_unused, void *arg)
+{
+	struct backend *backend = arg;
+
+	if (maps_sync_age_chains(backend->sync))
+		set_timers(backend);
+	else
+		backend->events->wanted(backend->events->arg);
+}
+
 /* -- open and close */
 
 static void backend_close(struct backend *backend)
@@ -150,6 +200,10 @@ static void backend_close(struct backend *backend)
 	nft_socket_free(backend->socket);
 	if (backend->repair_timer)
 		event_free(backend->repair_timer);
+	if (backend->retry_timer)
+		event_free(backend->retry_timer);
+	if (backend->age_timer)
+		event_free(backend->age_timer);
 	free(backend);
 }
 
@@ -162,13 +216,20 @@ static int open_parts(struct backend *backend, struct event_base *loop, struct e
 		.lost = on_lost,
 	};
 	const struct maps_sync_ops ops = {
-		.foreign = foreign, .conflict = on_conflict, .arg = backend};
+		.foreign = foreign,
+		.conflict = on_conflict,
+		.refused = on_refused,
+		.now_ns = now_ns,
+		.arg = backend,
+	};
 	int r = nft_socket_open(&backend->socket, err);
 
 	if (r < 0)
 		return r;
 	backend->sync = maps_sync_new(backend->socket, backend->settings, &ops);
 	backend->repair_timer = evtimer_new(loop, on_repair_timer, backend);
+	backend->retry_timer = evtimer_new(loop, on_retry_timer, backend);
+	backend->age_timer = evtimer_new(loop, on_age_timer, backend);
 	return nft_listener_open(loop, nft_socket_port(backend->socket), &heard, backend,
 				 &backend->listener, err);
 }
@@ -202,6 +263,7 @@ static void backend_sync(struct backend *backend, struct model *model)
 	model_take_changes(model, backend->settings->family, &changes);
 	maps_sync_run(backend->sync, model, &changes, &result);
 	backend->in_sync = false;
+	set_timers(backend);
 	backend->events->synced(backend->events->arg, &result);
 	model_changes_done(&changes);
 }

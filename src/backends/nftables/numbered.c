@@ -102,12 +102,15 @@ void numbered_count(struct numbered *numbered, const struct element *element, bo
 void numbered_write(struct numbered *numbered, struct writer *writer,
 		    const struct settings *settings)
 {
-	for (size_t i = 0; i < numbered->n; i++) {
-		if (numbered->v[i].written)
-			continue;
-		layout_numbered(writer, settings, numbered->v[i].chain);
+	for (size_t i = 0; i < numbered->n; i++)
+		if (!numbered->v[i].written)
+			layout_numbered(writer, settings, numbered->v[i].chain);
+}
+
+void numbered_settle(struct numbered *numbered)
+{
+	for (size_t i = 0; i < numbered->n; i++)
 		numbered->v[i].written = true;
-	}
 }
 
 bool numbered_has(const struct numbered *numbered, const char *name)

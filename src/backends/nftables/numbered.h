@@ -19,7 +19,7 @@
 struct numbered_chain {
 	struct chain chain;
 	size_t uses;
-	bool written; /* the kernel has it, or gets it with what is being written */
+	bool written; /* the kernel has it */
 	bool aged;    /* without use when the last round came */
 };
 
@@ -33,9 +33,10 @@ void numbered_done(struct numbered *numbered);
 void numbered_begin(struct numbered *numbered);
 /* An element that comes or goes; one that names no such chain does not count. */
 void numbered_count(struct numbered *numbered, const struct element *element, bool up);
-/* Those that were counted and are not there yet. */
+/* Those that were counted and are not there yet; once they are, numbered_settle(). */
 void numbered_write(struct numbered *numbered, struct writer *writer,
 		    const struct settings *settings);
+void numbered_settle(struct numbered *numbered);
 bool numbered_has(const struct numbered *numbered, const char *name);
 
 bool numbered_idle(const struct numbered *numbered); /* is there one without use? */

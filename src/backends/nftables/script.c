@@ -13,7 +13,11 @@ void script_render(const struct settings *settings, struct model *model,
 	struct model_changes changes;
 
 	model_take_changes(model, settings->family, &changes);
-	state_begin(state, model, &changes, true, addresses, n_addresses);
+	state_begin(state, &(struct state_input){.model = model,
+						 .changes = &changes,
+						 .full = true,
+						 .addresses = addresses,
+						 .n_addresses = n_addresses});
 	model_changes_done(&changes);
 	script_writer_init(&script, settings->family, ret);
 	layout_containers(&script.writer);

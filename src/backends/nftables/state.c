@@ -147,28 +147,38 @@ static const char **sorted_keys(const struct model *model, size_t *ret_n)
 	return keys;
 }
 
-static void plan_all(struct state *state, const struct model *model)
+static void plan_anew(struct state *state, const struct model *model, const char *key)
+{
+	struct service_plan *plan = plan_service(state->settings, model, key);
+	struct served *service;
+
+	if (!plan)
+		return;
+	service = new_served(state, key);
+	slots_arrange(plan, NULL);
+	service->next = plan;
+	claims_add(&state->claims, service, plan);
+	count_plan(state, plan, true);
+	for (size_t i = 0; i < plan->n_ports; i++)
+		state_id_of(state, &plan->ports[i]);
+	mark_dirty(state, service);
+}
+
+static bool left_out(const struct state_input *input, const char *key)
+{
+	return input->refusals && refusals_wait(input->refusals, key, input->now_ns);
+}
+
+static void plan_all(struct state *state, const struct state_input *input)
 {
 	size_t n;
-	cleanup_free const char **keys = sorted_keys(model, &n);
+	cleanup_free const char **keys = sorted_keys(input->model, &n);
 
 	forget_services(state);
 	affinity_ids_begin(&state->ids);
-	for (size_t i = 0; i < n; i++) {
-		struct service_plan *plan = plan_service(state->settings, model, keys[i]);
-		struct served *service;
-
-		if (!plan)
-			continue;
-		service = new_served(state, keys[i]);
-		slots_arrange(plan, NULL);
-		service->next = plan;
-		claims_add(&state->claims, service, plan);
-		count_plan(state, plan, true);
-		for (size_t j = 0; j < plan->n_ports; j++)
-			state_id_of(state, &plan->ports[j]);
-		mark_dirty(state, service);
-	}
+	for (size_t i = 0; i < n; i++)
+		if (!left_out(input, keys[i]))
+			plan_anew(state, input->model, keys[i]);
 }
 
 static void plan_one(struct state *state, const struct model *model, const char *key)
@@ -237,18 +247,45 @@ static void take_cidrs(struct state *state, const struct model *model)
 	state->n_cidrs = n;
 }
 
-void state_begin(struct state *state, const struct model *model,
-		 const struct model_changes *changes, bool full, const struct addr *addresses,
-		 size_t n_addresses)
+struct planning {
+	struct state *state;
+	const struct model *model;
+};
+
+static void plan_due(void *arg, const char *key)
 {
-	state->full = full;
-	state->lost_members = full;
-	take_cidrs(state, model);
-	list_node_port_ips(state, addresses, n_addresses);
-	if (full)
-		plan_all(state, model);
-	for (size_t i = 0; !full && i < changes->n_services; i++)
-		plan_one(state, model, changes->services[i]);
+	const struct planning *planning = arg;
+
+	plan_one(planning->state, planning->model, key);
+}
+
+static void plan_changes(struct state *state, const struct state_input *input)
+{
+	struct planning planning = {state, input->model};
+
+	for (size_t i = 0; i < input->changes->n_services; i++) {
+		const char *key = input->changes->services[i];
+
+		if (!input->refusals || !map_get(&input->refusals->all, key))
+			plan_one(state, input->model, key);
+	}
+	if (input->refusals)
+		refusals_each_due(input->refusals, input->now_ns, plan_due, &planning);
+}
+
+void state_begin(struct state *state, const struct state_input *input)
+{
+	state->full = input->full;
+	state->lost_members = input->full;
+	state->members_removed = false;
+	take_cidrs(state, input->model);
+	list_node_port_ips(state, input->addresses, input->n_addresses);
+	if (input->full) {
+		plan_all(state, input);
+		return;
+	}
+	plan_changes(state, input);
+	state_collect_delta(state);
 }
 
 /* -- the end */
@@ -281,6 +318,8 @@ void state_end(struct state *state, bool success, state_conflict_fn *conflict, v
 {
 	struct element_list ips = state->node_port_ips;
 
+	element_list_done(&state->removals);
+	element_list_done(&state->additions);
 	if (!success)
 		return; /* the next one is full, and forgets all of this */
 	waiting_tell(&state->waiting, &state->claims, state->full, conflict, arg);
@@ -294,6 +333,9 @@ void state_end(struct state *state, bool success, state_conflict_fn *conflict, v
 	shared_settle(&state->shared);
 	if (state->full)
 		affinity_ids_prune(&state->ids);
+	numbered_settle(&state->numbered);
+	state->affinity_written = state->n_affinity > 0;
+	state->cidrs_changed = false;
 	state->node_port_ips = state->next_node_port_ips;
 	state->next_node_port_ips = ips;
 }
@@ -315,10 +357,25 @@ void state_each_affinity(struct state *state, state_affinity_fn *fn, void *arg)
 	size_t at = 0;
 
 	while (state->n_affinity > 0 && (service = map_next(&state->services, &at))) {
-		const struct service_plan *plan = service->applied;
+		const struct service_plan *plan = service->next;
 
 		for (size_t i = 0; plan && i < plan->n_ports; i++)
 			if (elements_have_affinity(&plan->ports[i]))
 				fn(arg, state_id_of(state, &plan->ports[i]), &plan->ports[i]);
 	}
+}
+
+void state_age_chains(struct state *state, numbered_remove_fn *remove, void *arg)
+{
+	numbered_age(&state->numbered, remove, arg);
+}
+
+bool state_has_idle_chains(const struct state *state)
+{
+	return numbered_idle(&state->numbered);
+}
+
+size_t state_count_services(const struct state *state)
+{
+	return state->services.count;
 }

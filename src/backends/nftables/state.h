@@ -6,7 +6,7 @@
  * netlink and no clock. What a sync does with it:
  *
  *	state_begin()   takes the model's changes and plans what is dirty; for a full sync everything
- *	state_write_*() says to a writer what has to be written
+ *	state_write_*() says to a writer what has to be written; as often as need be
  *	state_end()     what was wanted is now applied; or, after a failure, the next one must be full
  *
  * Nothing walks all services in a sync that is not full.
@@ -15,6 +15,8 @@
 #include "backends/nftables/affinity_ids.h"
 #include "backends/nftables/claims.h"
 #include "backends/nftables/layout.h"
+#include "backends/nftables/numbered.h"
+#include "backends/nftables/refusals.h"
 #include "backends/nftables/waiting.h"
 #include "model/model.h"
 
@@ -26,28 +28,42 @@ struct state *state_free(struct state *state);            /* accepts NULL, retur
 /* Ids that the kernel still knows clients by; before the first state_begin(). */
 struct affinity_ids *state_affinity_ids(struct state *state);
 
-/*
- * changes: what the model's family has to look at again, of which a full sync makes no use.
- * addresses: of this node's interfaces.
- */
-void state_begin(struct state *state, const struct model *model,
-		 const struct model_changes *changes, bool full, const struct addr *addresses,
-		 size_t n_addresses);
+struct state_input {
+	const struct model *model;
+	const struct model_changes *changes; /* of the family; a full sync makes no use of them */
+	bool full;
+	const struct addr *addresses; /* of this node's interfaces */
+	size_t n_addresses;
+	const struct refusals *refusals; /* Services that are left out; NULL: none */
+	int64_t now_ns;
+};
+
+void state_begin(struct state *state, const struct state_input *input);
 /* A full sync: chains and their rules; then, containers being empty, all elements. */
 void state_write_chains(struct state *state, struct writer *writer);
 void state_write_elements(struct state *state, struct writer *writer);
 /* Any other. Removals come first; flush_chain() empties a chain whose rules follow. */
 void state_write_delta(struct state *state, struct writer *writer,
 		       void (*flush_chain)(struct writer *writer, struct chain chain));
+/*
+ * Before such a one: members of affinity that go. Once they are not there any more, no client is
+ * remembered with an endpoint that goes, and the list of those who are is complete. Returns how many;
+ * state_write_delta() leaves them out then.
+ */
+size_t state_write_lost_members(struct state *state, struct writer *writer);
 /* Calls conflict() for each Service that waits since this sync. */
 void state_end(struct state *state, bool success, state_conflict_fn *conflict, void *arg);
 
+/* Removes chains with a number that nobody has used for a while: a round of numbered_age(). */
+void state_age_chains(struct state *state, numbered_remove_fn *remove, void *arg);
+bool state_has_idle_chains(const struct state *state);
+size_t state_count_services(const struct state *state);
 /* Is a chain of that name wanted, as of the last state_write_*()? */
 bool state_has_chain(const struct state *state, const char *name);
 /* Service ports with a Local policy and only remote endpoints, in all. */
 void state_count_no_local(const struct state *state, size_t *ret_internal, size_t *ret_external);
 /* Has an endpoint left a service port with affinity, so that clients must be forgotten? */
 bool state_lost_members(const struct state *state);
-/* After state_end(): each service port with affinity, and its id. */
+/* Each service port that is to have affinity, or after state_end() has it, and its id. */
 typedef void state_affinity_fn(void *arg, uint32_t id, const struct port_plan *port);
 void state_each_affinity(struct state *state, state_affinity_fn *fn, void *arg);

@@ -30,7 +30,10 @@ struct state {
 	struct element_list node_port_ips, next_node_port_ips;
 
 	struct element_list removals, additions; /* of a sync that is not full */
+	bool members_removed; /* of removals those of members have been written */
 };
 
+/* Fills removals and additions. */
+void state_collect_delta(struct state *state);
 /* The port's id; 0 without affinity. */
 uint32_t state_id_of(struct state *state, const struct port_plan *port);

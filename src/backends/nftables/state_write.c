@@ -16,8 +16,25 @@ static struct layout_facts facts_of(const struct state *state)
 
 /* -- a full sync */
 
+/* Who is told whose the next elements are; NULL: nobody. */
+static void tell_owner(struct writer *writer, const struct port_plan *port)
+{
+	if (writer && writer->by_owner)
+		writer->ops->owner(writer, port);
+}
+
+static void each_element_of_port(struct state *state, const struct port_plan *port,
+				 struct writer *writer, element_fn *fn, void *arg)
+{
+	tell_owner(writer, port);
+	elements_of_port(port, state_id_of(state, port), fn, arg);
+	if (writer && writer->by_owner)
+		elements_shared(port, fn, arg);
+}
+
 /* All elements that the owners of destinations have, and service ports themselves. */
-static void each_element(struct state *state, bool slots, element_fn *fn, void *arg)
+static void each_element(struct state *state, bool slots, struct writer *writer, element_fn *fn,
+			 void *arg)
 {
 	const struct served *service;
 	const struct spot *spot;
@@ -27,17 +44,15 @@ static void each_element(struct state *state, bool slots, element_fn *fn, void *
 		const struct claim *owner = spot->first;
 		const struct port_plan *port = &owner->service->next->ports[owner->port];
 
+		tell_owner(writer, port);
 		elements_of_destination(port, &owner->destination, state_id_of(state, port), slots,
 					fn, arg);
 	}
 	at = 0;
-	while ((service = map_next(&state->services, &at))) {
-		const struct service_plan *plan = service->next;
-
-		for (size_t i = 0; i < plan->n_ports; i++)
-			elements_of_port(&plan->ports[i], state_id_of(state, &plan->ports[i]), fn,
-					 arg);
-	}
+	while ((service = map_next(&state->services, &at)))
+		for (size_t i = 0; i < service->next->n_ports; i++)
+			each_element_of_port(state, &service->next->ports[i], writer, fn, arg);
+	tell_owner(writer, NULL);
 }
 
 static void use_chain(void *arg, const struct element *element)
@@ -53,10 +68,8 @@ void state_write_chains(struct state *state, struct writer *writer)
 	for (enum chain_id id = 0; id < CHAIN_FIXED_COUNT; id++)
 		layout_rules(writer, &facts, id);
 	numbered_begin(&state->numbered);
-	each_element(state, false, use_chain, &state->numbered);
+	each_element(state, false, NULL, use_chain, &state->numbered);
 	numbered_write(&state->numbered, writer, state->settings);
-	state->affinity_written = facts.affinity;
-	state->cidrs_changed = false;
 }
 
 static void add_to(void *arg, const struct element *element)
@@ -70,8 +83,9 @@ void state_write_elements(struct state *state, struct writer *writer)
 {
 	for (size_t i = 0; i < state->next_node_port_ips.n; i++)
 		add_to(writer, &state->next_node_port_ips.v[i]);
-	shared_each(&state->shared, add_to, writer);
-	each_element(state, true, add_to, writer);
+	if (!writer->by_owner)
+		shared_each(&state->shared, add_to, writer);
+	each_element(state, true, writer, add_to, writer);
 }
 
 /* -- any other sync */
@@ -129,7 +143,7 @@ static void compare_service(struct state *state, const struct served *service)
 	element_list_compare(&from, &to, removal, addition, state);
 }
 
-static void collect_delta(struct state *state)
+void state_collect_delta(struct state *state)
 {
 	state->removals.n = state->additions.n = 0;
 	for (const struct spot *spot = state->claims.touched; spot; spot = spot->next_touched)
@@ -139,6 +153,30 @@ static void collect_delta(struct state *state)
 	shared_compare(&state->shared, removal, addition, state);
 	element_list_compare(&state->node_port_ips, &state->next_node_port_ips, removal, addition,
 			     state);
+	for (size_t i = 0; i < state->additions.n; i++)
+		numbered_count(&state->numbered, &state->additions.v[i], true);
+	for (size_t i = 0; i < state->removals.n; i++)
+		numbered_count(&state->numbered, &state->removals.v[i], false);
+}
+
+static bool is_member(const struct element *element)
+{
+	return element->container == CONTAINER_AFFINITY_MEMBERS ||
+	       element->container == CONTAINER_LOCAL_AFFINITY_MEMBERS;
+}
+
+size_t state_write_lost_members(struct state *state, struct writer *writer)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < state->removals.n; i++) {
+		if (!is_member(&state->removals.v[i]))
+			continue;
+		writer->ops->remove(writer, &state->removals.v[i]);
+		n++;
+	}
+	state->members_removed = true;
+	return n;
 }
 
 static void rewrite_chain(struct writer *writer, const struct layout_facts *facts, enum chain_id id,
@@ -160,7 +198,6 @@ static void write_remembering(struct state *state, struct writer *writer,
 		return;
 	for (size_t i = 0; i < ARRAY_SIZE(remembering); i++)
 		rewrite_chain(writer, &facts, remembering[i], flush_chain);
-	state->affinity_written = facts.affinity;
 }
 
 static void write_cidrs(struct state *state, struct writer *writer,
@@ -170,26 +207,19 @@ static void write_cidrs(struct state *state, struct writer *writer,
 
 	if (state->cidrs_changed)
 		rewrite_chain(writer, &facts, CHAIN_CLUSTER_IPS_CHECK, flush_chain);
-	state->cidrs_changed = false;
 }
 
 void state_write_delta(struct state *state, struct writer *writer,
 		       void (*flush_chain)(struct writer *writer, struct chain chain))
 {
-	collect_delta(state);
-	for (size_t i = 0; i < state->additions.n; i++)
-		numbered_count(&state->numbered, &state->additions.v[i], true);
-	for (size_t i = 0; i < state->removals.n; i++)
-		numbered_count(&state->numbered, &state->removals.v[i], false);
 	numbered_write(&state->numbered, writer, state->settings);
 	write_remembering(state, writer, flush_chain);
 	write_cidrs(state, writer, flush_chain);
 	for (size_t i = 0; i < state->removals.n; i++)
-		writer->ops->remove(writer, &state->removals.v[i]);
+		if (!state->members_removed || !is_member(&state->removals.v[i]))
+			writer->ops->remove(writer, &state->removals.v[i]);
 	for (size_t i = 0; i < state->additions.n; i++)
 		writer->ops->add(writer, &state->additions.v[i]);
-	element_list_done(&state->removals);
-	element_list_done(&state->additions);
 }
 
 bool state_has_chain(const struct state *state, const char *name)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/nftables/table.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <libmnl/libmnl.h>
 #include <linux/netfilter/nf_tables.h>
@@ -231,6 +232,13 @@ static void take_data(const struct nlattr *attribute, struct table_element *elem
 		take_verdict(attribute, element);
 }
 
+static uint64_t milliseconds_of(const struct nlattr *attribute)
+{
+	return mnl_attr_get_payload_len(attribute) == sizeof(uint64_t)
+		       ? be64toh(mnl_attr_get_u64(attribute))
+		       : 0;
+}
+
 static int take_element(const struct nlattr *nest, table_element_fn *fn, void *arg, struct err *err)
 {
 	const char *end = (const char *)mnl_attr_get_payload(nest) + mnl_attr_get_payload_len(nest);
@@ -242,6 +250,10 @@ static int take_element(const struct nlattr *nest, table_element_fn *fn, void *a
 			element.key = value_of(attribute, &element.key_size);
 		else if (mnl_attr_get_type(attribute) == NFTA_SET_ELEM_DATA)
 			take_data(attribute, &element);
+		else if (mnl_attr_get_type(attribute) == NFTA_SET_ELEM_TIMEOUT)
+			element.timeout_ms = milliseconds_of(attribute);
+		else if (mnl_attr_get_type(attribute) == NFTA_SET_ELEM_EXPIRATION)
+			element.expires_ms = milliseconds_of(attribute);
 	}
 	if (!element.key)
 		return err_set(err, -EBADMSG, "the kernel lists an element without a key");
@@ -376,6 +388,8 @@ static void take_client(void *arg, const struct table_element *element)
 		.id = number_of(element->key + n),
 		.endpoint = addr_of(list->family, element->data),
 		.port = port_of(element->data + n),
+		.timeout_ms = element->timeout_ms,
+		.expires_ms = element->expires_ms,
 	};
 	list->fn(list->arg, &client);
 }

@@ -47,6 +47,7 @@ struct table_client {
 	uint32_t id;
 	struct addr endpoint;
 	uint16_t port;
+	uint64_t timeout_ms, expires_ms; /* from its last connection on, and from now on */
 };
 
 typedef void table_client_fn(void *arg, const struct table_client *client);
@@ -62,6 +63,7 @@ struct table_element {
 	size_t key_size, data_size;
 	bool verdict;      /* its data is a verdict ... */
 	const char *chain; /* ... that leads to this chain; NULL: to none */
+	uint64_t timeout_ms, expires_ms; /* 0: none */
 };
 
 /* Each element of a NFT_MSG_NEWSETELEM; -EBADMSG for one without a key. */

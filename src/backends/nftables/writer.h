@@ -11,6 +11,7 @@
 #include "backends/nftables/statement.h"
 
 struct writer;
+struct port_plan;
 
 struct writer_ops {
 	void (*container)(struct writer *writer, enum container container); /* if it is not there */
@@ -18,9 +19,12 @@ struct writer_ops {
 	void (*rule)(struct writer *writer, const struct nft_rule *rule);   /* appended */
 	void (*add)(struct writer *writer, const struct element *element);
 	void (*remove)(struct writer *writer, const struct element *element);
+	/* What is added next is there for that service port; NULL: for none in particular. */
+	void (*owner)(struct writer *writer, const struct port_plan *port);
 };
 
 struct writer {
 	const struct writer_ops *ops;
 	enum family family;
+	bool by_owner; /* owner() is to be called, and what is shared comes with each owner */
 };

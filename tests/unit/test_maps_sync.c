@@ -1,0 +1,529 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Syncs of nftables mode in a network namespace, where something goes wrong: the kernel refuses a
+ * Service, foreign hands have bent the table, clients time out at the wrong moment.
+ *
+ * elements_of_destination() and clients_find() are wrapped (meson.build), so that one Service can be made to say
+ * what no kernel takes, and a client can be listed that is there no more.
+ */
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "backends/nftables/clients.h"
+#include "backends/nftables/maps_sync.h"
+#include "base/text.h"
+#include "kernel/nft_socket.h"
+#include "plan_world.h"
+
+#define SECOND INT64_C(1000000000)
+
+static struct {
+	const char *poisoned; /* a service port that the kernel refuses; NULL: none */
+	int vanished;         /* so many lists of clients hold one that is gone */
+} faults;
+
+void __real_elements_of_destination(const struct port_plan *port,
+				    const struct destination *destination, uint32_t id, bool slots,
+				    element_fn *fn, void *arg);
+void __wrap_elements_of_destination(const struct port_plan *port,
+				    const struct destination *destination, uint32_t id, bool slots,
+				    element_fn *fn, void *arg);
+int __real_clients_find(struct nft_socket *socket, enum family family, struct state *state,
+			bool stale, struct clients *ret, struct err *err);
+int __wrap_clients_find(struct nft_socket *socket, enum family family, struct state *state,
+			bool stale, struct clients *ret, struct err *err);
+
+/* The same key with two verdicts. */
+void __wrap_elements_of_destination(const struct port_plan *port,
+				    const struct destination *destination, uint32_t id, bool slots,
+				    element_fn *fn, void *arg)
+{
+	struct element element;
+
+	__real_elements_of_destination(port, destination, id, slots, fn, arg);
+	if (!faults.poisoned || !slots || !streq(port->id, faults.poisoned))
+		return;
+	element_begin(&element, CONTAINER_SERVICE_IPS);
+	element_key_addr(&element, &destination->addr);
+	element_key_protocol(&element, destination->protocol);
+	element_key_port(&element, destination->port);
+	element.verdict = VERDICT_DROP;
+	fn(arg, &element);
+}
+
+int __wrap_clients_find(struct nft_socket *socket, enum family family, struct state *state,
+			bool stale, struct clients *ret, struct err *err)
+{
+	int r = __real_clients_find(socket, family, state, stale, ret, err);
+
+	if (faults.vanished == 0 || r < 0)
+		return r;
+	faults.vanished--;
+	array_grow(&ret->v, &ret->capacity, ret->n, sizeof(*ret->v));
+	ret->v[ret->n++] = (struct remembered){
+		CONTAINER_AFFINITY, {.client = build_addr("192.0.2.99"), .id = AFFINITY_ID_FIRST}};
+	return 0;
+}
+
+struct node_host {
+	struct world world;
+	struct nft_socket *socket;
+	struct maps_sync *sync;
+	struct backend_result result;
+	int64_t now_ns;
+	size_t n_refused;
+	char refused[256], reason[256]; /* the last */
+};
+
+static bool not_foreign(void *arg attr_unused)
+{
+	return false;
+}
+
+static void no_conflict(void *arg attr_unused, const struct state_conflict *conflict attr_unused)
+{
+	fail();
+}
+
+static void note_refused(void *arg, const struct backend_refusal *refusal)
+{
+	struct node_host *host = arg;
+
+	host->n_refused++;
+	snprintf(host->refused, sizeof(host->refused), "%s %s", refusal->service, refusal->port);
+	snprintf(host->reason, sizeof(host->reason), "%s", refusal->reason);
+}
+
+static int64_t host_now(void *arg)
+{
+	const struct node_host *host = arg;
+
+	return host->now_ns;
+}
+
+static void open_sync(struct node_host *host)
+{
+	const struct maps_sync_ops ops = {
+		.foreign = not_foreign,
+		.conflict = no_conflict,
+		.refused = note_refused,
+		.now_ns = host_now,
+		.arg = host,
+	};
+
+	host->sync = maps_sync_new(host->socket, &host->world.settings, &ops);
+}
+
+static void host_init(struct node_host *host)
+{
+	struct err err;
+
+	if (unshare(CLONE_NEWNET) < 0) {
+		print_message("no private network namespace: %s\n", strerror(errno));
+		skip();
+	}
+	*host = (struct node_host){.world = world_new(), .now_ns = SECOND};
+	host->world.settings.masquerade_mark = 0x4000;
+	host->world.settings.node_ports.match_all = true;
+	faults.poisoned = NULL;
+	faults.vanished = 0;
+	assert_int_equal(nft_socket_open(&host->socket, &err), 0);
+	open_sync(host);
+}
+
+static void host_done(struct node_host *host)
+{
+	maps_sync_free(host->sync);
+	nft_socket_free(host->socket);
+	world_done(&host->world);
+}
+
+static int host_sync(struct node_host *host)
+{
+	struct model_changes changes;
+
+	model_take_changes(host->world.model, FAMILY_IPV4, &changes);
+	maps_sync_run(host->sync, host->world.model, &changes, &host->result);
+	host->result.changes = NULL;
+	model_changes_done(&changes);
+	return host->result.error;
+}
+
+static void expect_sync(struct node_host *host)
+{
+	if (host_sync(host) < 0)
+		fail_msg("%s", host->result.err.text);
+}
+
+/* ns1/NAME at 10.96.0.NUMBER, endpoints 10.1.1.1 and so on. */
+static void serve(struct node_host *host, const char *name, int number, int n_endpoints, int sticky)
+{
+	cleanup_free char *key = xasprintf("ns1/%s", name);
+	cleanup_free char *slice_key = xasprintf("ns1/%s-1", name);
+	cleanup_free char *ip = xasprintf("10.96.0.%d", number);
+	struct service *service = build_service(key, ip);
+	struct slice *slice = build_slice(slice_key, name, FAMILY_IPV4);
+
+	build_port(service, "http", PROTOCOL_TCP, 80, 0);
+	service->sticky_seconds = (uint32_t)sticky;
+	model_set_service(host->world.model, service);
+	build_slice_port(slice, "http", PROTOCOL_TCP, 8080);
+	for (int i = 1; i <= n_endpoints; i++) {
+		cleanup_free char *endpoint = xasprintf("10.1.1.%d", i);
+
+		build_endpoint(slice, endpoint, OTHER, BUILD_READY);
+	}
+	model_set_slice(host->world.model, slice);
+}
+
+/* What a command of the shell writes; it must end well. */
+static char *output_of(const char *command)
+{
+	cleanup_text struct text text = {0};
+	char part[4096];
+	FILE *pipe = popen(command, "re");
+	size_t n;
+
+	text_init(&text);
+	assert_non_null(pipe);
+	while ((n = fread(part, 1, sizeof(part), pipe)) > 0)
+		text_add(&text, part, n);
+	if (pclose(pipe) != 0)
+		fail_msg("%s failed", command);
+	return text_dup(&text);
+}
+
+static void run(const char *command)
+{
+	free(output_of(command));
+}
+
+static bool lists(const char *what, const char *words)
+{
+	cleanup_free char *command = xasprintf("nft list %s", what);
+	cleanup_free char *output = output_of(command);
+
+	return strstr(output, words) != NULL;
+}
+
+static bool has_chain(const char *name)
+{
+	cleanup_free char *words = xasprintf("chain %s {", name);
+
+	return lists("table ip kube-proxy", words);
+}
+
+static bool is_served(int number)
+{
+	cleanup_free char *words = xasprintf("10.96.0.%d . tcp . 80", number);
+
+	return lists("map ip kube-proxy service-ips", words);
+}
+
+static uint32_t generation(struct node_host *host)
+{
+	struct err err;
+	uint32_t id;
+
+	assert_int_equal(nft_generation(host->socket, &id, &err), 0);
+	return id;
+}
+
+/* -- a Service that the kernel refuses */
+
+static void expect_left_out(struct node_host *host)
+{
+	expect_sync(host);
+	assert_int_equal(host->n_refused, 1);
+	assert_string_equal(host->refused, "ns1/bad ns1/bad:http");
+	assert_non_null(strstr(host->reason, "service-ips"));
+	assert_non_null(strstr(host->reason, strerror(EEXIST)));
+	assert_true(is_served(1));
+	assert_true(is_served(3));
+	assert_false(is_served(2));
+}
+
+static void a_refused_service_is_named_and_left_out(void **state attr_unused)
+{
+	struct node_host host;
+
+	host_init(&host);
+	serve(&host, "a", 1, 2, 0);
+	serve(&host, "bad", 2, 2, 0);
+	serve(&host, "c", 3, 2, 0);
+	faults.poisoned = "ns1/bad:http";
+	expect_left_out(&host);
+	host_done(&host);
+}
+
+static void one_that_comes_later_does_not_stop_the_others(void **state attr_unused)
+{
+	struct node_host host;
+
+	host_init(&host);
+	serve(&host, "a", 1, 2, 0);
+	expect_sync(&host);
+	faults.poisoned = "ns1/bad:http";
+	serve(&host, "bad", 2, 2, 0);
+	serve(&host, "c", 3, 2, 0);
+	expect_left_out(&host);
+	serve(&host, "d", 4, 2, 0);
+	expect_sync(&host);
+	assert_false(host.result.full);
+	assert_true(is_served(4));
+	assert_int_equal(host.n_refused, 1);
+	host_done(&host);
+}
+
+static void start_with_one_left_out(struct node_host *host)
+{
+	host_init(host);
+	serve(host, "a", 1, 2, 0);
+	serve(host, "c", 3, 2, 0);
+	expect_sync(host);
+	faults.poisoned = "ns1/bad:http";
+	serve(host, "bad", 2, 2, 0);
+	expect_left_out(host);
+	assert_int_equal(maps_sync_retry_ns(host->sync), host->now_ns + REFUSALS_FIRST_NS);
+}
+
+static void it_is_tried_again_later_and_later_still(void **state attr_unused)
+{
+	struct node_host host;
+
+	start_with_one_left_out(&host);
+	host.now_ns += REFUSALS_FIRST_NS;
+	expect_sync(&host);
+	assert_int_equal(maps_sync_retry_ns(host.sync), host.now_ns + 2 * REFUSALS_FIRST_NS);
+	assert_int_equal(host.n_refused, 1); /* it has been told */
+	faults.poisoned = NULL;
+	expect_sync(&host); /* not yet */
+	assert_false(is_served(2));
+	host.now_ns += 2 * REFUSALS_FIRST_NS;
+	expect_sync(&host);
+	assert_true(is_served(2));
+	assert_false(host.result.full);
+	assert_int_equal(maps_sync_retry_ns(host.sync), REFUSALS_NONE);
+	host_done(&host);
+}
+
+static void it_is_tried_again_when_it_changes(void **state attr_unused)
+{
+	struct node_host host;
+
+	start_with_one_left_out(&host);
+	faults.poisoned = NULL;
+	serve(&host, "bad", 2, 3, 0);
+	expect_sync(&host);
+	assert_true(is_served(2));
+	assert_int_equal(maps_sync_retry_ns(host.sync), REFUSALS_NONE);
+	host_done(&host);
+}
+
+static void one_that_goes_is_forgotten(void **state attr_unused)
+{
+	struct node_host host;
+
+	start_with_one_left_out(&host);
+	model_remove_service(host.world.model, "ns1/bad");
+	expect_sync(&host);
+	assert_int_equal(maps_sync_retry_ns(host.sync), REFUSALS_NONE);
+	host_done(&host);
+}
+
+/* -- foreign hands */
+
+static void an_element_of_somebody_else_is_overwritten_in_the_same_sync(void **state attr_unused)
+{
+	struct node_host host;
+
+	host_init(&host);
+	serve(&host, "a", 1, 2, 0);
+	expect_sync(&host);
+	run("nft add element ip kube-proxy service-ips '{ 10.96.0.2 . tcp . 80 : drop }'");
+	serve(&host, "b", 2, 3, 0);
+	expect_sync(&host);
+	assert_true(host.result.full);
+	assert_true(lists("map ip kube-proxy service-ips",
+			  "10.96.0.2 . tcp . 80 comment \"ns1/b:http\" : goto pick-3"));
+	assert_int_equal(host.n_refused, 0);
+	host_done(&host);
+}
+
+#define CLIENT(address, endpoint)                            \
+	"nft add element ip kube-proxy affinity '{ " address \
+	" . f000:1 timeout 3h expires 2h : " endpoint " . 8080 }'"
+
+/* What carries our name but has other types cannot be emptied and filled again. */
+static void a_bent_table_is_replaced_and_clients_stay(void **state attr_unused)
+{
+	struct node_host host;
+
+	host_init(&host);
+	serve(&host, "a", 1, 2, 10800);
+	expect_sync(&host);
+	run(CLIENT("192.0.2.1", "10.1.1.1"));
+	run(CLIENT("192.0.2.2", "10.1.1.7")); /* no member */
+	run("nft flush map ip kube-proxy cluster-picks");
+	run("nft flush chain ip kube-proxy to-cluster");
+	run("nft delete map ip kube-proxy cluster-picks");
+	run("nft add map ip kube-proxy cluster-picks '{ type mark : verdict; }'");
+	maps_sync_need_full(host.sync);
+	expect_sync(&host);
+	assert_true(lists("map ip kube-proxy cluster-picks", "10.96.0.1 . tcp . 80 : goto pick-2"));
+	assert_true(
+		lists("map ip kube-proxy affinity", "192.0.2.1 . f000:1 timeout 3h expires 1h59m"));
+	assert_false(lists("map ip kube-proxy affinity", "192.0.2.2"));
+	assert_int_equal(host.n_refused, 0);
+	host_done(&host);
+}
+
+/* -- clients of endpoints that go */
+
+static void start_with_clients(struct node_host *host)
+{
+	host_init(host);
+	serve(host, "a", 1, 3, 10800);
+	expect_sync(host);
+	run(CLIENT("192.0.2.1", "10.1.1.1"));
+	run(CLIENT("192.0.2.3", "10.1.1.3"));
+}
+
+static void expect_clients(const struct node_host *host)
+{
+	assert_false(host->result.full);
+	assert_true(lists("map ip kube-proxy affinity", "192.0.2.1 "));
+	assert_false(lists("map ip kube-proxy affinity", "192.0.2.3 "));
+}
+
+/* Members first, so that nobody is remembered meanwhile; then all else. A third one is not needed. */
+static void an_endpoint_and_its_clients_go_in_one_transaction(void **state attr_unused)
+{
+	struct node_host host;
+	uint32_t before;
+
+	start_with_clients(&host);
+	before = generation(&host);
+	serve(&host, "a", 1, 2, 10800);
+	expect_sync(&host);
+	expect_clients(&host);
+	assert_int_equal(generation(&host), before + 2);
+	host_done(&host);
+}
+
+static void a_client_that_timed_out_in_between_does_no_harm(void **state attr_unused)
+{
+	struct node_host host;
+
+	start_with_clients(&host);
+	serve(&host, "a", 1, 2, 10800);
+	faults.vanished = 2;
+	expect_sync(&host);
+	assert_int_equal(faults.vanished, 0);
+	expect_clients(&host);
+	host_done(&host);
+}
+
+static void clients_that_time_out_all_the_time_do_no_harm(void **state attr_unused)
+{
+	struct node_host host;
+
+	start_with_clients(&host);
+	serve(&host, "a", 1, 2, 10800);
+	faults.vanished = 5;
+	expect_sync(&host);
+	expect_clients(&host);
+	host_done(&host);
+}
+
+/* -- chains with a number */
+
+static void chains_that_nobody_uses_go_after_two_rounds(void **state attr_unused)
+{
+	struct node_host host;
+
+	host_init(&host);
+	serve(&host, "a", 1, 20, 77);
+	expect_sync(&host);
+	assert_false(maps_sync_idle_chains(host.sync));
+	serve(&host, "a", 1, 2, 78);
+	expect_sync(&host);
+	assert_true(maps_sync_idle_chains(host.sync));
+	assert_true(maps_sync_age_chains(host.sync));
+	assert_true(has_chain("pick-20") && has_chain("remember-77"));
+	assert_true(maps_sync_age_chains(host.sync));
+	assert_false(has_chain("pick-20") || has_chain("remember-77"));
+	assert_true(has_chain("pick-16") && has_chain("remember-78"));
+	assert_false(maps_sync_idle_chains(host.sync));
+	serve(&host, "a", 1, 20, 77);
+	expect_sync(&host);
+	assert_false(host.result.full);
+	assert_true(has_chain("pick-20") && has_chain("remember-77"));
+	host_done(&host);
+}
+
+static void a_chain_that_is_used_again_stays(void **state attr_unused)
+{
+	struct node_host host;
+
+	host_init(&host);
+	serve(&host, "a", 1, 20, 0);
+	expect_sync(&host);
+	serve(&host, "a", 1, 2, 0);
+	expect_sync(&host);
+	maps_sync_age_chains(host.sync);
+	serve(&host, "a", 1, 20, 0);
+	expect_sync(&host);
+	maps_sync_age_chains(host.sync);
+	assert_true(has_chain("pick-20"));
+	host_done(&host);
+}
+
+/* What they lead to goes a round later. */
+static void chains_behind_others_go_after_them(void **state attr_unused)
+{
+	struct node_host host;
+	struct service *service;
+
+	host_init(&host);
+	serve(&host, "a", 1, 20, 0);
+	service = build_service("ns1/a", "10.96.0.1");
+	build_port(service, "http", PROTOCOL_TCP, 80, 30080);
+	model_set_service(host.world.model, service);
+	expect_sync(&host);
+	assert_true(has_chain("nodeport-masq-pick-20") && has_chain("nodeport-pick-20"));
+	serve(&host, "a", 1, 1, 0);
+	expect_sync(&host);
+	maps_sync_age_chains(host.sync);
+	maps_sync_age_chains(host.sync);
+	assert_false(has_chain("nodeport-masq-pick-20"));
+	maps_sync_age_chains(host.sync);
+	assert_false(has_chain("nodeport-pick-20"));
+	assert_false(maps_sync_idle_chains(host.sync));
+	host_done(&host);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_refused_service_is_named_and_left_out),
+		cmocka_unit_test(one_that_comes_later_does_not_stop_the_others),
+		cmocka_unit_test(it_is_tried_again_later_and_later_still),
+		cmocka_unit_test(it_is_tried_again_when_it_changes),
+		cmocka_unit_test(one_that_goes_is_forgotten),
+		cmocka_unit_test(an_element_of_somebody_else_is_overwritten_in_the_same_sync),
+		cmocka_unit_test(a_bent_table_is_replaced_and_clients_stay),
+		cmocka_unit_test(an_endpoint_and_its_clients_go_in_one_transaction),
+		cmocka_unit_test(a_client_that_timed_out_in_between_does_no_harm),
+		cmocka_unit_test(clients_that_time_out_all_the_time_do_no_harm),
+		cmocka_unit_test(chains_that_nobody_uses_go_after_two_rounds),
+		cmocka_unit_test(a_chain_that_is_used_again_stays),
+		cmocka_unit_test(chains_behind_others_go_after_them),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -21,7 +21,8 @@ struct proxying {
 	size_t n_unsynced;                      /* proxiers that have not had a good sync yet */
 	struct proxier *proxiers[FAMILY_COUNT]; /* NULL: the family is not proxied */
 	struct settings settings[FAMILY_COUNT];
-	struct node *node; /* NULL: not known */
+	struct node *node;               /* NULL: not known */
+	struct other_modes *other_modes; /* what they left is being removed; NULL: not yet */
 };
 
 static int64_t steady_now_ns(void *arg)
@@ -39,6 +40,7 @@ struct proxying *proxying_free(struct proxying *proxying)
 		config_settings_done(&proxying->settings[family]);
 	}
 	node_unref(proxying->node);
+	other_modes_free(proxying->other_modes);
 	free(proxying);
 	return NULL;
 }
@@ -94,16 +96,18 @@ int proxying_find_families(const struct config *config, const struct node *node,
 	return 0;
 }
 
-/* Not before all families are served: removing the rules of another mode may take a while. */
+/* Not before all families are served. */
 static void on_first_synced(void *arg)
 {
 	struct proxying *proxying = arg;
+	unsigned int families = 0;
 
 	if (--proxying->n_unsynced > 0)
 		return;
 	for (enum family family = 0; family < FAMILY_COUNT; family++)
-		if (proxying->proxiers[family])
-			other_modes_clean(proxying->backend, family);
+		families |= proxying->proxiers[family] ? 1u << family : 0;
+	proxying->other_modes =
+		other_modes_clean(proxying->input->loop, proxying->backend, families);
 }
 
 static void on_conflict(void *arg, const struct backend_conflict *conflict)

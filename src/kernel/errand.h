@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Work that blocks, done beside the event loop by a copy of this process: for what is written to be
+ * simple and need not be quick, such as removing the rules of another mode.
+ *
+ * The copy has the memory as it was and no file descriptor but the three standard ones; signals do
+ * what they do by default. It dies when this process does, so that it never works against the next
+ * one.
+ */
+
+#include "base/err.h"
+
+struct event_base;
+struct errand;
+
+struct errand_spec {
+	int (*work)(void *arg);              /* in the copy: its exit status, 0..255 */
+	void (*done)(void *arg, int status); /* from the loop; -1: a signal ended it. May be NULL */
+	void *arg;
+	int64_t grace_ns; /* errand_free() waits so long for the work to end by itself */
+};
+
+/* *ret is good until errand_free(), which may be called from done(). */
+int errand_start(struct event_base *loop, const struct errand_spec *spec, struct errand **ret,
+		 struct err *err);
+struct errand *errand_free(struct errand *errand); /* accepts NULL, returns NULL; ends it */

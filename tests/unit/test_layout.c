@@ -37,7 +37,8 @@ static char *sync_of(struct world *world, struct state *state, bool full)
 	script_writer_init(&script, FAMILY_IPV4, &all);
 	said = &all;
 	model_take_changes(world->model, FAMILY_IPV4, &changes);
-	state_begin(state, world->model, &changes, full, NULL, 0);
+	state_begin(state, &(struct state_input){
+				   .model = world->model, .changes = &changes, .full = full});
 	model_changes_done(&changes);
 	if (full)
 		state_write_chains(state, &script.writer);

@@ -16,6 +16,11 @@ static bool nobody_wrote(void *arg attr_unused)
 	return false;
 }
 
+static int64_t clock_stands(void *arg attr_unused)
+{
+	return 0;
+}
+
 static void sync_now(struct maps_sync *sync, struct model *model)
 {
 	struct backend_result result;
@@ -57,7 +62,7 @@ static void the_last_known_addresses_stay_when_none_can_be_read(void **state att
 {
 	struct prefix cidr;
 	struct settings settings = {.family = FAMILY_IPV4, .node_name = "a", .masquerade_mark = 1};
-	const struct maps_sync_ops ops = {.foreign = nobody_wrote};
+	const struct maps_sync_ops ops = {.foreign = nobody_wrote, .now_ns = clock_stands};
 	struct model *model = model_new("a", 0);
 	struct nft_socket *socket;
 	struct maps_sync *sync;

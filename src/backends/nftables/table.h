@@ -61,8 +61,8 @@ int table_each_client(struct nft_socket *socket, enum family family, enum contai
 struct table_element {
 	const uint8_t *key, *data; /* data NULL: none, or a verdict */
 	size_t key_size, data_size;
-	bool verdict;      /* its data is a verdict ... */
-	const char *chain; /* ... that leads to this chain; NULL: to none */
+	bool verdict;                    /* its data is a verdict ... */
+	const char *chain;               /* ... that leads to this chain; NULL: to none */
 	uint64_t timeout_ms, expires_ms; /* 0: none */
 };
 

@@ -21,7 +21,7 @@ def documents():
     for path in sorted(glob.glob(os.path.join(DEPLOY, '*.yaml'))):
         with open(path, encoding='utf-8') as file:
             for thing in yaml.safe_load_all(file):
-                if thing['kind'] != 'Kustomization':
+                if 'groups' not in thing and thing['kind'] != 'Kustomization':  # alerts are no object of the API
                     yield os.path.basename(path), thing
 
 

@@ -9,6 +9,7 @@ import json
 import os
 import random
 import sys
+import time
 
 import pytest
 
@@ -16,7 +17,6 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(os.path.dirname(HERE), 'nftables')]
 
 from evaluator import Packet, Table, evaluate, updates  # noqa: E402
-from api import key_of  # noqa: E402
 from lab.check import served  # noqa: E402
 from lab.daemon import program  # noqa: E402
 from lab.topology import wait_for  # noqa: E402
@@ -222,13 +222,9 @@ def test_packets_to_cluster_ips_that_nobody_has_are_dropped(stage, filled):
 
 def younger_than(older, service):
     """Creates the Service, in a later second, since that is how exactly its age is known."""
-    def made():
-        thing = service.api.create(service.thing)
-        if thing['metadata']['creationTimestamp'] > older['metadata']['creationTimestamp']:
-            return thing
-        return service.api.delete(key_of(thing)) and None
-
-    return wait_for(made, what='a second has passed')
+    made = older['metadata']['creationTimestamp']
+    wait_for(lambda: time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime()) > made, what='a second has passed')
+    return service.api.create(service.thing)
 
 
 def in_use(api):

@@ -18,6 +18,8 @@ const struct command commands[COMMAND_COUNT] = {
 			     cmd_explain},
 	[COMMAND_LIST] = {"list", "[services|endpoints] [flags]",
 			  "List Services, or endpoints, as this node sees them.", cmd_list},
+	[COMMAND_CHART] = {"chart", "[NAMESPACE/NAME...] [flags]",
+			   "Draw the way from entry points to endpoints.", cmd_chart},
 	[COMMAND_CLEANUP] = {"cleanup", "[flags]",
 			     "Remove the rules that a proxy left on this node.", cmd_cleanup},
 	[COMMAND_VERSION] = {"version", "", "Print the version.", cmd_version},

@@ -16,6 +16,7 @@ enum command_id {
 	COMMAND_RENDER,
 	COMMAND_EXPLAIN,
 	COMMAND_LIST,
+	COMMAND_CHART,
 	COMMAND_CLEANUP,
 	COMMAND_VERSION,
 	COMMAND_HELP,
@@ -53,6 +54,7 @@ int cmd_run(int argc, char **argv);
 int cmd_render(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
 int cmd_list(int argc, char **argv);
+int cmd_chart(int argc, char **argv);
 int cmd_cleanup(int argc, char **argv);
 int cmd_version(int argc, char **argv);
 int cmd_help(int argc, char **argv);

@@ -262,6 +262,7 @@ static const struct kind {
 	[FLAG_DURATION] = {"duration", "a duration such as 30s, 100ms or 1m30s", NULL,
 			   set_duration},
 	[FLAG_ARGUMENT] = {NULL, "a word", NULL, set_string},
+	[FLAG_ARGUMENTS] = {NULL, "words", NULL, set_list},
 	[FLAG_ADDRESS] = {"ip:port", "an address", NULL, set_string},
 	[FLAG_FLOAT] = {"number", "a number", NULL, set_float},
 	[FLAG_QUANTITY] = {"size", "a number of bytes such as 512, 1K or 2Ki", NULL, set_quantity},
@@ -302,7 +303,8 @@ void flags_done(const struct flag *flags, size_t n, void *target)
 			free(settings->v);
 			*settings = (struct flag_settings){0};
 		}
-		if (flags[i].path || flags[i].kind != FLAG_LIST)
+		if (flags[i].path ||
+		    (flags[i].kind != FLAG_LIST && flags[i].kind != FLAG_ARGUMENTS))
 			continue;
 		for (size_t j = 0; j < list->n; j++)
 			free(list->v[j]);
@@ -451,14 +453,18 @@ static int parse_letters(const struct flag_set *set, const char *word, struct wo
 	return 0;
 }
 
-/* To the first row for arguments that has none yet. */
+/* To the first row for arguments that has none yet, or that takes them all. */
 static int take_argument(const struct flag_set *set, const char *word, struct err *err)
 {
 	for (size_t i = 0; i < set->n; i++) {
-		const char **place = flag_place(&set->flags[i], set->target);
+		const struct flag *flag = &set->flags[i];
+		const char **place = flag_place(flag, set->target);
 
-		if (set->flags[i].kind != FLAG_ARGUMENT ||
-		    !(set->flags[i].commands & set->command) || *place)
+		if (!(flag->commands & set->command))
+			continue;
+		if (flag->kind == FLAG_ARGUMENTS)
+			return set_list(place, word);
+		if (flag->kind != FLAG_ARGUMENT || *place)
 			continue;
 		*place = word;
 		return 0;
@@ -544,7 +550,8 @@ void flags_help(const struct flag *flags, size_t n, unsigned int command, FILE *
 	const char *group = NULL;
 
 	for (size_t i = 0; i < n; i++) {
-		if (!(flags[i].commands & command) || flags[i].kind == FLAG_ARGUMENT)
+		if (!(flags[i].commands & command) || flags[i].kind == FLAG_ARGUMENT ||
+		    flags[i].kind == FLAG_ARGUMENTS)
 			continue;
 		if (!group || !streq(group, flags[i].group))
 			fprintf(out, "\n%s:\n", flags[i].group);

@@ -36,6 +36,7 @@ enum flag_kind {
 	FLAG_LIST,     /* struct flag_list; split at commas, "" adds nothing */
 	FLAG_DURATION, /* int64_t nanoseconds */
 	FLAG_ARGUMENT, /* const char *; a word that is no flag. The first row takes the first word */
+	FLAG_ARGUMENTS, /* struct flag_list; all words that are no flags and that no row above took */
 	/* only in rows with a path */
 	FLAG_ADDRESS, /* as a string, but "" changes nothing */
 	FLAG_FLOAT,

@@ -12,6 +12,8 @@
 #define WORD(member)   .kind = FLAG_WORD, .offset = AT(const char *, member)
 #define ARGUMENT(member) \
 	.name = "", .kind = FLAG_ARGUMENT, .offset = AT(const char *, member), .help = ""
+#define ARGUMENTS(member) \
+	.name = "", .kind = FLAG_ARGUMENTS, .offset = AT(struct flag_list, member), .help = ""
 /* A field of the configuration, by its path. */
 #define FIELD(k, p) .kind = FLAG_##k, .offset = AT(struct flag_settings, fields), .path = (p)
 
@@ -22,9 +24,11 @@
 #define HELP    (1u << COMMAND_HELP)
 #define EXPLAIN (1u << COMMAND_EXPLAIN)
 #define LIST    (1u << COMMAND_LIST)
-#define BOTH    (RUN | RENDER | EXPLAIN | LIST) /* all that plan rules */
-#define ALWAYS  (RUN | RENDER | EXPLAIN | LIST | CLEANUP | VERSION | HELP)
-#define LOGS    (RUN | RENDER | EXPLAIN | LIST | CLEANUP)
+#define CHART   (1u << COMMAND_CHART)
+#define LOOK    (EXPLAIN | LIST | CHART) /* read-only, once */
+#define BOTH    (RUN | RENDER | LOOK)    /* all that plan rules */
+#define ALWAYS  (RUN | RENDER | LOOK | CLEANUP | VERSION | HELP)
+#define LOGS    (RUN | RENDER | LOOK | CLEANUP)
 
 #define SOURCE    "Source and identity"
 #define CONFIG    "Configuration"
@@ -38,7 +42,7 @@
 #define UNUSED    "Accepted for kube-proxy's sake"
 
 /*
- * `render`, `explain` and `list` take every setting of `run`, also those that change no rule, so
+ * `render`, `explain`, `list` and `chart` take every setting of `run`, also those that change no rule, so
  * that one command line serves all. A default here is what the help shows; for a field it is in force through
  * kubeproxy_fields.c.
  */
@@ -161,7 +165,10 @@ const struct flag options_flags[] = {
 	 .help = "Of a Service with both, and for node ports, the family to explain."},
 	{.group = OUTPUT, .name = "kernel", WORD(kernel), .commands = EXPLAIN, .initial = "auto", .value = "auto|true|false",
 	 .help = "Compare with the rules that the kernel has. auto: not with --manifests, which may be those of any cluster."},
-	{.group = OUTPUT, .name = "namespace", .letter = 'n', STRING(name_space), .commands = LIST, .value = "name",
+	{.group = OUTPUT, .commands = CHART, ARGUMENTS(services)},
+	{.group = OUTPUT, .name = "format", STRING(chart_format), .commands = CHART, .initial = "svg", .value = "svg|html|dot|mermaid",
+	 .help = "A picture, a page around it, or text for Graphviz and Mermaid."},
+	{.group = OUTPUT, .name = "namespace", .letter = 'n', STRING(name_space), .commands = LIST | CHART, .value = "name",
 	 .help = "Only Services of this namespace."},
 
 	{.group = LOGGING, .name = "v", .letter = 'v', FIELD(LEVEL, "logging.verbosity"), .commands = LOGS, .initial = "0",

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -80,7 +81,7 @@ def test_help_lists_every_command():
     for words in ([], ["--help"], ["-h"]):
         result = run("help", *words)
         assert (result.returncode, result.stderr) == (0, "")
-        for command in ("run", "render", "explain", "list", "cleanup", "version", "help"):
+        for command in ("run", "render", "explain", "list", "chart", "cleanup", "version", "help"):
             assert re.search(rf"^  {command} ", result.stdout, re.M)
     assert run("--help").stdout == run("help").stdout == run("-h").stdout
 
@@ -99,7 +100,7 @@ def test_help_of_a_command_lists_its_flags(command):
 
 def test_manual_page_names_every_flag():
     manual = (SOURCE / "docs" / "portolan.8").read_text()
-    for command in ("run", "render", "explain", "list", "cleanup"):
+    for command in ("run", "render", "explain", "list", "chart", "cleanup"):
         for name in re.findall(r"^  (?:-\w, )?--([a-z-]+)", run("help", command).stdout, re.M):
             assert f"Fl -{name}" in manual, name
 
@@ -279,3 +280,48 @@ def test_render_reports_a_full_disk(folder):
                                 text=True, timeout=60)
     assert result.returncode == 1
     assert "standard output" in result.stderr
+
+
+# Charts
+
+
+def chart(*args):
+    return run("chart", "--manifests", str(SOURCE / "examples"), "--node-name", "node1", *args)
+
+
+def test_a_chart_is_a_picture_of_all_services():
+    result = chart()
+    assert (result.returncode, result.stderr) == (0, "")
+    root = ElementTree.fromstring(result.stdout.encode())
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    texts = {text.text for text in root.iter("{http://www.w3.org/2000/svg}text")}
+    assert {"10.96.10.10:80", "node:30080", "198.51.100.7:80", "10.244.1.11:8080", "1/3"} <= texts
+
+
+def test_a_chart_of_some_services_has_no_others():
+    result = chart("web-lb", "svc/default/web-nodeport", "--format=dot")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.startswith("digraph services {") and result.stdout.endswith("}\n")
+    assert "default/web-lb:http" in result.stdout and "default/web-nodeport:http" in result.stdout
+    assert "default/web:http" not in result.stdout
+
+
+def test_a_chart_in_other_formats():
+    assert chart("--format=mermaid").stdout.startswith("flowchart LR\n")
+    page = chart("--format=html").stdout
+    assert page.startswith("<!doctype html>") and "<svg " in page
+
+
+def test_a_chart_of_a_service_that_is_not_there():
+    result = chart("web", "shop/cart")
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr == "portolan chart: there is no Service shop/cart\n"
+    result = chart("--namespace=shop")
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr == "portolan chart: --namespace: there is no Service in shop\n"
+
+
+def test_a_chart_in_an_unknown_format_is_refused():
+    result = chart("--format=png")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr == 'portolan chart: --format: "png" is not svg, html, dot or mermaid\n'

@@ -268,6 +268,12 @@ static bool clients_timed_out(const struct maps_sync *sync)
 	return failure && failure->n_refusals > 0;
 }
 
+static int send_without_clients(struct maps_sync *sync, struct err *err)
+{
+	write_delta(sync, &(struct clients){0});
+	return send_delta(sync, err);
+}
+
 /* Endpoints go together with the memory of them; sweep.h sees to what could not be listed. */
 static int send_with_clients(struct maps_sync *sync, struct err *err)
 {
@@ -283,20 +289,32 @@ static int send_with_clients(struct maps_sync *sync, struct err *err)
 			return r;
 		r = 0;
 	}
-	if (r == 0) {
-		write_delta(sync, &(struct clients){0});
-		r = send_delta(sync, err);
-	}
-	return r;
+	return r == 0 ? send_without_clients(sync, err) : r;
+}
+
+/* Once no packet is led to them any more. */
+static int remove_hairpins(struct maps_sync *sync, struct err *err)
+{
+	struct batch_writer writer;
+	size_t n;
+
+	begin_batch(sync, &writer);
+	n = state_write_lost_hairpins(sync->state, &writer.writer);
+	end_batch(&writer);
+	sync->n_written += n;
+	return n > 0 ? send_delta(sync, err) : 0;
 }
 
 static int run_delta(struct maps_sync *sync, const struct state_input *input, struct err *err)
 {
+	int r;
+
 	state_begin(sync->state, input);
 	if (state_lost_members(sync->state) && sync->listing_ns < LISTING_MAX_NS)
-		return send_with_clients(sync, err);
-	write_delta(sync, &(struct clients){0});
-	return send_delta(sync, err);
+		r = send_with_clients(sync, err);
+	else
+		r = send_without_clients(sync, err);
+	return r < 0 ? r : remove_hairpins(sync, err);
 }
 
 /* -- both */

@@ -51,6 +51,12 @@ void state_write_delta(struct state *state, struct writer *writer,
  * state_write_delta() leaves them out then.
  */
 size_t state_write_lost_members(struct state *state, struct writer *writer);
+/*
+ * And behind it: endpoints that reach themselves no more, which state_write_delta() leaves where they
+ * are. A packet asks twice, first for its endpoint and then whether that is the sender itself; one
+ * that was led to an endpoint just before it went must still get the second answer. Returns how many.
+ */
+size_t state_write_lost_hairpins(struct state *state, struct writer *writer);
 /* Calls conflict() for each Service that waits since this sync. */
 void state_end(struct state *state, bool success, state_conflict_fn *conflict, void *arg);
 

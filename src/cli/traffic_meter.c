@@ -103,9 +103,10 @@ static void sweep(struct traffic_meter *meter)
 static void on_walked(void *arg, const struct conntrack_walk_result *result)
 {
 	struct traffic_meter *meter = arg;
+	bool failed = result->error < 0;
 
 	meter->spent_ns += result->spent_ns;
-	if (result->error < 0) {
+	if (failed) {
 		say_failure(meter, result->words);
 		service_traffic_give_up(meter->traffic);
 	} else {
@@ -114,8 +115,8 @@ static void on_walked(void *arg, const struct conntrack_walk_result *result)
 		meter->work.rounds++;
 		meter->news = true;
 	}
-	meter->walk = conntrack_walk_free(meter->walk);
-	if (result->error < 0)
+	meter->walk = conntrack_walk_free(meter->walk); /* and the result with it */
+	if (failed)
 		rest(meter);
 	else
 		sweep(meter);

@@ -349,12 +349,20 @@ class Run:
                       f'{statistics.median(after):.1f} ms from its answer')
 
     def _change(self, number):
+        """As _try_change(). On a busy machine the probe may begin too late for a figure; then it gets a longer start."""
+        for lead in (0.05, 0.2, 0.8, 3.2):
+            row = self._try_change(number, lead)
+            if row:
+                return row
+        raise Failure('the probe began later than the write, again and again')
+
+    def _try_change(self, number, lead):
         """Milliseconds from sending the write, and from its answer, to the first connection that reaches a new backend."""
         generation = (self.content.generation(number) + 1) % world.GENERATIONS
         bound = self.options.change_bound
         pending = self._begin_probe('until', *world.region(generation), bound, targets=[world.service_ip(number)],
                                     timeout=bound + 10)
-        time.sleep(0.05 + self.random.random() * 0.05)
+        time.sleep(lead + self.random.random() * 0.05)
         writing = self.content.begin_change(number)
         writing.result()
         answer = self._finish_probe(pending, bound + 15)
@@ -362,7 +370,7 @@ class Run:
         if not answer['reached']:
             raise Failure(f'a change was not in force after {bound} s')
         if answer['began_ns'] >= sent:
-            raise Failure('the probe began later than the write')
+            return None
         return (answer['done_ns'] - sent) / 1e6, (answer['done_ns'] - answered) / 1e6
 
     def usage(self):

@@ -109,7 +109,7 @@ class Content:
 
     def __init__(self, stage, size, generations=None):
         self.stage, self.size, self.generations = stage, size, generations or {}
-        self.exchanged = set()  # services whose first endpoint is one of the next generation
+        self.exchanged = set()  # services with one endpoint of the next generation
 
     def fill(self, size, progress):
         """Adds what is missing; many requests at a time."""
@@ -134,11 +134,12 @@ class Content:
 
 
     def begin_exchange(self, number):
-        """Another first endpoint for a service, or the one it had before, as a rolling update does it."""
+        """One endpoint of a service is replaced, or comes back, as in a rolling update: any of them, as numbers go."""
         thing = endpoint_slice(number, self.size, self.generation(number))
         self.exchanged ^= {number}
         if number in self.exchanged:
-            thing['endpoints'][0] = endpoint(number, 0, self.size, (self.generation(number) + 1) % GENERATIONS)
+            place = number % self.size.endpoints
+            thing['endpoints'][place] = endpoint(number, place, self.size, (self.generation(number) + 1) % GENERATIONS)
         return self.stage.api.begin_replace(thing)
 
     def exchange_back(self):

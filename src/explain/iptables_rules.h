@@ -61,7 +61,7 @@ void iptables_rules_jumps(struct iptables_rules *rules);
 struct iptables_chain *iptables_rules_chain(const struct iptables_rules *rules, enum table table,
 					    const char *name); /* NULL: none */
 const char *iptables_rules_text(struct iptables_rules *rules, const struct iptables_chain *chain,
-				struct iptables_rule *rule);
+				struct iptables_rule *kept);
 
 struct way *iptables_rules_walk(struct iptables_rules *rules, const struct packet *packet,
 				const struct host *host);

@@ -235,7 +235,7 @@ static void note(struct machine *machine, struct progress *progress)
 	walk_step(machine->walk, step);
 }
 
-static enum walk_end walk_chain(struct machine *machine, struct chain chain);
+static enum walk_end walk_chain(struct machine *machine, struct chain which);
 
 static enum walk_end follow(struct machine *machine, struct progress *progress, enum effect effect,
 			    struct chain chain)

@@ -92,33 +92,14 @@ static const char *endpoint_chain(struct builder *b, const struct port_plan *pla
 	return arena_strdup(b->chart->arena, name.text);
 }
 
-/* Index lists are in rising order. */
-static bool listed(const struct index_list *list, size_t i)
-{
-	size_t low = 0;
-	size_t high = list->n;
-
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (list->v[middle] == i)
-			return true;
-		if (list->v[middle] < i)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return false;
-}
-
 static bool in_cluster(const struct port_part *part, size_t i)
 {
-	return part->cluster != NO_BOX && listed(&part->plan->use.cluster, i);
+	return part->cluster != NO_BOX && index_list_has(&part->plan->use.cluster, i);
 }
 
 static bool in_local(const struct port_part *part, size_t i)
 {
-	return part->local != NO_BOX && listed(&part->plan->use.local, i);
+	return part->local != NO_BOX && index_list_has(&part->plan->use.local, i);
 }
 
 /* Why an endpoint that is in no group gets nothing. */

@@ -216,14 +216,6 @@ static bool is_backend(const struct way *way, const struct endpoint *endpoint)
 	return false;
 }
 
-static bool in_list(const struct index_list *list, size_t index)
-{
-	for (size_t i = 0; i < list->n; i++)
-		if (list->v[i] == index)
-			return true;
-	return false;
-}
-
 /* The packet took the list of this node if somebody of the other list is not reached. */
 static bool took_local_list(const struct explanation *explanation)
 {
@@ -244,7 +236,7 @@ static enum left_out_reason reason_of(const struct explanation *explanation, siz
 	if (!(endpoint->flags & ENDPOINT_READY))
 		return endpoint->flags & ENDPOINT_TERMINATING ? LEFT_OUT_TERMINATING
 							      : LEFT_OUT_NOT_READY;
-	if (local_list || in_list(&port->use.cluster, index))
+	if (local_list || index_list_has(&port->use.cluster, index))
 		return LEFT_OUT_NOT_LOCAL;
 	return port->use.mode == TOPOLOGY_SAME_NODE ? LEFT_OUT_OTHER_NODE : LEFT_OUT_OTHER_ZONE;
 }

@@ -201,3 +201,22 @@ void topology_categorize(const struct topology_input *input, const struct endpoi
 	ret->reachable = unite(&ret->cluster, &ret->local, arena);
 	ret->has_endpoints = ret->cluster.n > 0 || (input->uses_local && any_usable(endpoints));
 }
+
+/* In rising order, as endpoints->v is walked. */
+bool index_list_has(const struct index_list *list, size_t index)
+{
+	size_t low = 0;
+	size_t high = list->n;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (list->v[middle] == index)
+			return true;
+		if (list->v[middle] < index)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return false;
+}

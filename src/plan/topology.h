@@ -30,6 +30,8 @@ struct index_list {
 	size_t n;
 };
 
+bool index_list_has(const struct index_list *list, size_t index);
+
 struct topology_result {
 	struct index_list cluster;   /* for cluster-wide policies */
 	struct index_list local;     /* for policy Local */

@@ -7,15 +7,12 @@
  * interfaces'.
  */
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "backends/backend.h"
 #include "backends/iptables/render.h"
 #include "backends/nftables/script.h"
-#include "cli/options.h"
-#include "sources/manifests.h"
+#include "cli/snapshot.h"
 
 struct render_job {
 	const char *manifests;
@@ -44,93 +41,15 @@ static void check_job(const struct options *options, const struct config *config
 		problems_add(problems, "--ip-family: \"%s\" is not ipv4, ipv6 or both", families);
 }
 
-static void on_set_service(void *arg, struct service *service)
-{
-	model_set_service(arg, service);
-}
-
-static void on_remove_service(void *arg, const char *key)
-{
-	model_remove_service(arg, key);
-}
-
-static void on_set_slice(void *arg, struct slice *slice)
-{
-	model_set_slice(arg, slice);
-}
-
-static void on_remove_slice(void *arg, const char *key)
-{
-	model_remove_slice(arg, key);
-}
-
-static void on_set_node(void *arg, struct node *node)
-{
-	model_set_node(arg, node);
-}
-
-static void on_set_service_cidr(void *arg, struct service_cidr *cidr)
-{
-	model_set_service_cidr(arg, cidr);
-}
-
-static void on_remove_service_cidr(void *arg, const char *name)
-{
-	model_remove_service_cidr(arg, name);
-}
-
-static void on_synced(void *arg)
-{
-	(void)arg;
-}
-
-static void on_report(void *arg, enum log_severity severity, const char *text)
-{
-	(void)arg;
-	if (severity != LOG_SEVERITY_INFO)
-		fprintf(stderr, "portolan render: %s\n", text);
-	else
-		log_debug(2, text);
-}
-
 /* The number of broken files and objects, which have been named; the rest is in the model. */
 static int load(const struct render_job *job, struct model *model)
 {
-	const struct source_sink sink = {
-		.set_service = on_set_service,
-		.remove_service = on_remove_service,
-		.set_slice = on_set_slice,
-		.remove_slice = on_remove_slice,
-		.set_node = on_set_node,
-		.set_service_cidr = on_set_service_cidr,
-		.remove_service_cidr = on_remove_service_cidr,
-		.synced = on_synced,
-		.arg = model,
-	};
 	struct err err;
-	int r = manifests_load(job->manifests, model_node_name(model), &sink, on_report, NULL,
-			       &err);
+	int r = snapshot_load_folder(job->manifests, "render", model, &err);
 
 	if (r < 0)
-		fprintf(stderr, "portolan render: --manifests: %s\n", err.text);
+		fprintf(stderr, "portolan render: %s\n", err.text);
 	return r;
-}
-
-/* What the node's interfaces of one family have, as far as can be known; the caller frees. */
-static struct addr *node_addresses(const struct node *node, const struct node_ips *ips,
-				   enum family family, size_t *ret_n)
-{
-	size_t n_node = node ? node->n_addresses : 0;
-	struct addr *addresses = xcalloc(n_node + 2, sizeof(*addresses));
-	size_t n = 0;
-
-	for (size_t i = 0; i < n_node; i++)
-		if (node->addresses[i].family == family)
-			addresses[n++] = node->addresses[i];
-	addresses[n++] = ips->addr[family]; /* a bind address; duplicates do no harm */
-	addr_parse(family == FAMILY_IPV4 ? "127.0.0.1" : "::1", &addresses[n++]);
-	*ret_n = n;
-	return addresses;
 }
 
 static void render_iptables(const struct render_job *job, const struct settings *settings,
@@ -160,7 +79,6 @@ static int render_family(const struct render_job *job, const struct config *conf
 {
 	const struct node *node = model_node(model);
 	struct settings settings;
-	struct node_ips ips;
 	size_t n;
 	cleanup_free struct addr *addresses = NULL;
 	int r;
@@ -168,28 +86,12 @@ static int render_family(const struct render_job *job, const struct config *conf
 	r = config_settings(config, node, family, &settings, err);
 	if (r < 0)
 		return r;
-	config_node_ips(config, node, &ips);
-	addresses = node_addresses(node, &ips, family, &n);
+	addresses = snapshot_node_addresses(config, node, family, &n);
 	if (config->backend == &backend_nftables)
 		script_render(&settings, model, addresses, n, ret);
 	else
 		render_iptables(job, &settings, model, addresses, n, ret);
 	config_settings_done(&settings);
-	return 0;
-}
-
-static int write_out(struct text *text, struct err *err)
-{
-	const char *data;
-	size_t n;
-
-	while ((data = text_head(text, &n))) {
-		if (fwrite(data, 1, n, stdout) != n)
-			return err_sys(err, -errno, "writing to standard output");
-		text_consume(text, n);
-	}
-	if (fflush(stdout) != 0)
-		return err_sys(err, -errno, "writing to standard output");
 	return 0;
 }
 
@@ -205,7 +107,7 @@ static int render_all(const struct render_job *job, const struct config *config,
 		if (!job->families[family])
 			continue;
 		if (render_family(job, config, model, family, &text, &err) < 0 ||
-		    write_out(&text, &err) < 0) {
+		    snapshot_print(&text, &err) < 0) {
 			fprintf(stderr, "portolan render: %s\n", err.text);
 			return EXIT_FAILED;
 		}

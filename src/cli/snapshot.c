@@ -155,40 +155,48 @@ static int load_api(const struct options *options, const struct config *config,
 	return r;
 }
 
-static int load_objects(const struct options *options, const struct config *config,
-			struct loading *loading, struct snapshot *snapshot, struct err *err)
+int snapshot_load_folder(const char *folder, const char *who, struct model *model, struct err *err)
 {
-	const struct source_sink sink = sink_of(loading);
+	struct loading loading = {.model = model, .who = who};
+	const struct source_sink sink = sink_of(&loading);
+	int r = manifests_load(folder, model_node_name(model), &sink, on_report, &loading, err);
+
+	return r < 0 ? err_wrap(err, r, "--manifests") : r;
+}
+
+static int load_objects(const struct options *options, const char *who, struct snapshot *snapshot,
+			struct err *err)
+{
+	struct loading loading = {.model = snapshot->model, .who = who};
 	int r;
 
 	if (!options->manifests || !options->manifests[0])
-		return load_api(options, config, loading, err);
-	r = manifests_load(options->manifests, config->node_name, &sink, on_report, loading, err);
+		return load_api(options, snapshot->config, &loading, err);
+	r = snapshot_load_folder(options->manifests, who, snapshot->model, err);
 	if (r < 0)
-		return err_wrap(err, r, "--manifests");
+		return r;
 	snapshot->n_broken = (size_t)r;
 	return 0;
 }
 
 /* -- what follows from them */
 
-/* As far as they can be known from objects. */
-static void node_addresses(struct snapshot *snapshot, enum family family)
+struct addr *snapshot_node_addresses(const struct config *config, const struct node *node,
+				     enum family family, size_t *ret_n)
 {
-	const struct node *node = model_node(snapshot->model);
 	size_t n_node = node ? node->n_addresses : 0;
 	struct addr *addresses = xcalloc(n_node + 2, sizeof(*addresses));
 	struct node_ips ips;
 	size_t n = 0;
 
-	config_node_ips(snapshot->config, node, &ips);
+	config_node_ips(config, node, &ips);
 	for (size_t i = 0; i < n_node; i++)
 		if (node->addresses[i].family == family)
 			addresses[n++] = node->addresses[i];
-	addresses[n++] = ips.addr[family];
+	addresses[n++] = ips.addr[family]; /* a bind address; duplicates do no harm */
 	addr_parse(family == FAMILY_IPV4 ? "127.0.0.1" : "::1", &addresses[n++]);
-	snapshot->addresses[family] = addresses;
-	snapshot->n_addresses[family] = n;
+	*ret_n = n;
+	return addresses;
 }
 
 static int add_family(struct snapshot *snapshot, enum family family, struct err *err)
@@ -209,7 +217,9 @@ static int add_family(struct snapshot *snapshot, enum family family, struct err 
 		r = interfaces_addresses(family, &snapshot->addresses[family],
 					 &snapshot->n_addresses[family], err);
 	else
-		node_addresses(snapshot, family);
+		snapshot->addresses[family] =
+			snapshot_node_addresses(snapshot->config, model_node(snapshot->model),
+						family, &snapshot->n_addresses[family]);
 	if (r < 0)
 		return r;
 	input.host = (struct host){snapshot->addresses[family], snapshot->n_addresses[family]};
@@ -220,7 +230,6 @@ static int add_family(struct snapshot *snapshot, enum family family, struct err 
 int snapshot_load(const struct options *options, const struct config *config, const char *who,
 		  bool live, struct snapshot *ret, struct err *err)
 {
-	struct loading loading = {.who = who};
 	int r;
 
 	*ret = (struct snapshot){
@@ -228,8 +237,7 @@ int snapshot_load(const struct options *options, const struct config *config, co
 		.model = model_new(config->node_name, 0),
 		.live = live,
 	};
-	loading.model = ret->model;
-	r = load_objects(options, config, &loading, ret, err);
+	r = load_objects(options, who, ret, err);
 	for (enum family family = 0; r == 0 && family < FAMILY_COUNT; family++)
 		r = add_family(ret, family, err);
 	return r;

@@ -33,5 +33,14 @@ int snapshot_load(const struct options *options, const struct config *config, co
 void snapshot_done(struct snapshot *snapshot);
 #define cleanup_snapshot attr_cleanup(snapshot_done)
 
+/*
+ * Parts of it, for who needs no more. A folder: the number of broken files and objects, which have been
+ * named; the rest is in the model.
+ */
+int snapshot_load_folder(const char *folder, const char *who, struct model *model, struct err *err);
+/* What a node's interfaces of one family have, as far as objects tell; for the caller to free. */
+struct addr *snapshot_node_addresses(const struct config *config, const struct node *node,
+				     enum family family, size_t *ret_n);
+
 /* Writes all of it to standard output. */
 int snapshot_print(struct text *text, struct err *err);

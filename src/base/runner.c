@@ -85,15 +85,29 @@ static void add_debt(struct runner *runner, int64_t cost_ns, int64_t now_ns)
 		idle = MAX(now_ns - runner->debt_at_ns - cost, INT64_C(0));
 	runner->debt_ns = MAX(runner->debt_ns - idle / 2, INT64_C(0)) + cost / 2;
 	runner->debt_ns = MIN(runner->debt_ns, ceiling);
+	if (now_ns - cost - runner->debt_at_ns > RUNNER_FLOOD_NS)
+		runner->n_close = 0;
+	else if (runner->n_close < RUNNER_FLOOD_RUNS)
+		runner->n_close++;
 	runner->debt_at_ns = now_ns;
 }
 
+static int64_t rest(const struct runner *runner, int64_t cost_ns)
+{
+	if (runner->n_close < RUNNER_FLOOD_RUNS || cost_ns <= 0)
+		return 0;
+	if (cost_ns > RUNNER_REST_MAX_NS / RUNNER_REST_TIMES)
+		return MIN(RUNNER_REST_MAX_NS, runner->min_interval_ns);
+	return MIN(cost_ns * RUNNER_REST_TIMES, runner->min_interval_ns);
+}
+
 /* How long after its end the next run may start. */
-static int64_t distance(const struct runner *runner)
+static int64_t distance(const struct runner *runner, int64_t cost_ns)
 {
 	if (!runner->paced)
 		return runner->min_interval_ns;
-	return MAX(runner->debt_ns - RUNNER_DEBT_LIMIT_NS, INT64_C(0)) * 2;
+	return MAX(MAX(runner->debt_ns - RUNNER_DEBT_LIMIT_NS, INT64_C(0)) * 2,
+		   rest(runner, cost_ns));
 }
 
 void runner_finished(struct runner *runner, bool success, int64_t cost_ns, int64_t now_ns)
@@ -107,7 +121,7 @@ void runner_finished(struct runner *runner, bool success, int64_t cost_ns, int64
 	runner->running = false;
 	if (!runner->apart) {
 		add_debt(runner, cost_ns, now_ns);
-		runner->not_before_ns = add_interval(now_ns, distance(runner));
+		runner->not_before_ns = add_interval(now_ns, distance(runner, cost_ns));
 	}
 	runner->due_ns = add_interval(now_ns, interval);
 }

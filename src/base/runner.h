@@ -16,12 +16,20 @@
  * RUNNER_DEBT_LIMIT_NS the next run may start at once; else when it has come down to that, but never
  * later than min_interval would have it. So a run now and then is never late, a flood of cheap ones
  * takes half of the time at most, and dear ones are min_interval apart, as without a pace.
+ *
+ * In a flood each run but the first few is also followed by a rest, RUNNER_REST_TIMES as long as it
+ * took and RUNNER_REST_MAX_NS at most: what comes meanwhile is served by one run, and whoever shares the
+ * thread gets its turn.
  */
 
 #include "base/util.h"
 
 #define RUNNER_NEVER         INT64_MAX
 #define RUNNER_DEBT_LIMIT_NS INT64_C(2000000000)
+#define RUNNER_FLOOD_NS      INT64_C(100000000) /* a run so soon after another one ... */
+#define RUNNER_FLOOD_RUNS    3                  /* ... so many times in a row: a flood */
+#define RUNNER_REST_TIMES    3
+#define RUNNER_REST_MAX_NS   INT64_C(20000000)
 
 struct runner {
 	int64_t min_interval_ns;
@@ -33,6 +41,7 @@ struct runner {
 	bool paced;
 	int64_t debt_ns;       /* at the end of the last run, ... */
 	int64_t debt_at_ns;    /* ... which was then */
+	unsigned int n_close;  /* runs in a row, each soon after the one before */
 	int64_t not_before_ns; /* end of the last run + its distance */
 	int64_t due_ns;        /* the next run without a request */
 };

@@ -16,9 +16,6 @@
 #include "kernel/nfnetlink.h"
 #include "kernel/nft_message.h"
 
-#define MS INT64_C(1000000)
-#define S  (1000 * MS)
-
 /* Notifications, as others' transactions would bring them, and what is noted of them. */
 struct fixture {
 	struct nft_link link;
@@ -198,74 +195,6 @@ static void test_damage_can_be_put_together(void **state)
 	nft_damage_done(&other);
 }
 
-/* -- pace */
-
-static void test_the_first_repair_is_prompt(void **state attr_unused)
-{
-	struct nft_pace pace = {0};
-
-	assert_true(nft_pace_next(&pace, 100 * S) <= 100 * S + 20 * MS);
-}
-
-static void test_a_dear_repair_is_followed_by_a_pause_as_long(void **state attr_unused)
-{
-	struct nft_pace pace = {0};
-
-	nft_pace_repaired(&pace, 700 * MS, true, 100 * S);
-	assert_int_equal(nft_pace_next(&pace, 100 * S), 100 * S + 700 * MS);
-}
-
-static void test_damage_that_repeats_is_repaired_less_and_less_often(void **state attr_unused)
-{
-	struct nft_pace pace = {0};
-	int64_t now = 100 * S;
-	size_t repairs = 0;
-
-	while (now < 100 * S + 600 * S) { /* ten minutes of a storm */
-		now = nft_pace_next(&pace, now);
-		nft_pace_repaired(&pace, 5 * MS, true, now);
-		repairs++;
-	}
-	assert_in_range(repairs, 100, 140);
-	assert_int_equal(nft_pace_next(&pace, now) - now, NFT_PACE_MAX_NS);
-	now += 2 * NFT_PACE_MAX_NS + NFT_PACE_FORGET_NS + S; /* peace */
-	nft_pace_repaired(&pace, 5 * MS, true, now);
-	assert_true(nft_pace_next(&pace, now) <= now + 20 * MS);
-}
-
-static void test_dear_repairs_of_damage_that_repeats_do_not_fill_the_time(void **state attr_unused)
-{
-	struct nft_pace pace = {0};
-	int64_t now = 100 * S;
-	size_t repairs = 0;
-
-	while (now < 100 * S + 60 * S) {
-		now = nft_pace_next(&pace, now) + 700 * MS;
-		nft_pace_repaired(&pace, 700 * MS, true, now);
-		repairs++;
-	}
-	assert_in_range(repairs, 10, 18);
-}
-
-static void test_damage_now_and_then_is_always_repaired_at_once(void **state attr_unused)
-{
-	struct nft_pace pace = {0};
-
-	for (int64_t now = 100 * S; now < 200 * S; now += 2 * S) {
-		assert_true(nft_pace_next(&pace, now) <= now + 20 * MS);
-		nft_pace_repaired(&pace, 100 * MS, true, now + 110 * MS);
-	}
-}
-
-static void test_looking_without_finding_anything_is_no_reason_to_wait(void **state attr_unused)
-{
-	struct nft_pace pace = {0};
-
-	for (int i = 0; i < 20; i++)
-		nft_pace_repaired(&pace, 2 * MS, false, 100 * S);
-	assert_true(nft_pace_next(&pace, 100 * S) <= 100 * S + 20 * MS);
-}
-
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -278,12 +207,6 @@ int main(void)
 		TEST(test_a_flush_is_told_by_tables_and_canaries),
 		TEST(test_too_many_chains_mean_all),
 		TEST(test_damage_can_be_put_together),
-		cmocka_unit_test(test_the_first_repair_is_prompt),
-		cmocka_unit_test(test_a_dear_repair_is_followed_by_a_pause_as_long),
-		cmocka_unit_test(test_damage_that_repeats_is_repaired_less_and_less_often),
-		cmocka_unit_test(test_dear_repairs_of_damage_that_repeats_do_not_fill_the_time),
-		cmocka_unit_test(test_damage_now_and_then_is_always_repaired_at_once),
-		cmocka_unit_test(test_looking_without_finding_anything_is_no_reason_to_wait),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -279,10 +279,46 @@ static void pace_lets_a_burst_run_until_two_seconds_of_debt(void **state attr_un
 {
 	struct world world = paced_new();
 
-	for (int i = 0; i < 40; i++) /* 100 ms each leave 50 ms each */
-		assert_true(run_for(&world, 100 * MS) == 0);
-	assert_true(run_for(&world, 100 * MS) == 0); /* the debt is not above the limit yet */
+	/* 100 ms each leave 50 ms each, of which the rest after it pays off 10 */
+	for (int i = 0; i < 49; i++)
+		assert_true(run_for(&world, 100 * MS) <= RUNNER_REST_MAX_NS);
+	run_for(&world, 100 * MS); /* about here the debt is above the limit */
+	run_for(&world, 100 * MS);
 	assert_true(run_for(&world, 100 * MS) == 100 * MS);
+}
+
+static void pace_lets_the_first_runs_of_a_flood_start_at_once(void **state attr_unused)
+{
+	struct world world = paced_new();
+
+	for (int i = 0; i < 3; i++) {
+		world.now += 200 * MS; /* peace: what was before is forgotten */
+		for (int j = 0; j < RUNNER_FLOOD_RUNS; j++)
+			assert_true(run_for(&world, 5 * MS) == 0);
+		run_for(&world, 5 * MS);
+		assert_true(run_for(&world, 5 * MS) == 15 * MS);
+		assert_true(run_for(&world, 100 * MS) == 15 * MS);
+		assert_true(run_for(&world, 5 * MS) == RUNNER_REST_MAX_NS);
+	}
+}
+
+static void pace_does_not_delay_what_comes_after_the_rest(void **state attr_unused)
+{
+	struct world world = paced_new();
+
+	for (int i = 0; i < 100; i++) {
+		assert_true(run_for(&world, 5 * MS) == 0);
+		world.now += 15 * MS;
+	}
+}
+
+static void pace_rests_no_longer_than_the_least_interval(void **state attr_unused)
+{
+	struct world world = world_new(1 * MS, 30 * S, 3600 * S);
+
+	runner_pace(&world.runner);
+	for (int i = 0; i < 20; i++)
+		assert_true(run_for(&world, 5 * MS) <= 1 * MS);
 }
 
 static void pace_leaves_half_of_the_time_in_a_flood(void **state attr_unused)
@@ -290,12 +326,12 @@ static void pace_leaves_half_of_the_time_in_a_flood(void **state attr_unused)
 	struct world world = paced_new();
 	int64_t start;
 
-	while (run_for(&world, 2 * MS) == 0) {
+	while (run_for(&world, 100 * MS) < 100 * MS) {
 	}
 	start = world.now;
 	for (int i = 0; i < 1000; i++)
-		run_for(&world, 2 * MS);
-	assert_true(world.now - start == 1000 * (2 + 2) * MS);
+		run_for(&world, 100 * MS);
+	assert_true(world.now - start == 1000 * (100 + 100) * MS);
 }
 
 static void pace_never_waits_longer_than_the_least_interval(void **state attr_unused)
@@ -307,7 +343,7 @@ static void pace_never_waits_longer_than_the_least_interval(void **state attr_un
 		assert_true(run_for(&world, 60 * S) == 1 * S);
 	world.now += 5 * S; /* and it is forgotten soon: 2.5 s at half of real time */
 	for (int i = 0; i < 20; i++)
-		assert_true(run_for(&world, 200 * MS) == 0);
+		assert_true(run_for(&world, 200 * MS) <= RUNNER_REST_MAX_NS);
 }
 
 static void pace_forgives_debt_at_half_of_real_time(void **state attr_unused)
@@ -333,7 +369,7 @@ static void pace_counts_no_run_apart(void **state attr_unused)
 	world.now += 60 * S;
 	runner_finished(&world.runner, true, 60 * S, world.now);
 	for (int i = 0; i < 40; i++)
-		assert_true(run_for(&world, 100 * MS) == 0);
+		assert_true(run_for(&world, 100 * MS) <= RUNNER_REST_MAX_NS);
 }
 
 static void pace_keeps_the_retry_of_a_failed_run(void **state attr_unused)
@@ -389,6 +425,9 @@ int main(void)
 		cmocka_unit_test(runner_keeps_no_distance_from_a_run_apart),
 		cmocka_unit_test(pace_lets_single_runs_start_at_once),
 		cmocka_unit_test(pace_lets_a_burst_run_until_two_seconds_of_debt),
+		cmocka_unit_test(pace_lets_the_first_runs_of_a_flood_start_at_once),
+		cmocka_unit_test(pace_does_not_delay_what_comes_after_the_rest),
+		cmocka_unit_test(pace_rests_no_longer_than_the_least_interval),
 		cmocka_unit_test(pace_leaves_half_of_the_time_in_a_flood),
 		cmocka_unit_test(pace_never_waits_longer_than_the_least_interval),
 		cmocka_unit_test(pace_forgives_debt_at_half_of_real_time),

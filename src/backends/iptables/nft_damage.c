@@ -182,23 +182,3 @@ void nft_damage_merge(struct nft_damage *damage, struct nft_damage *from)
 			add_shared(damage, (unsigned int)i);
 	nft_damage_done(from);
 }
-
-/* -- pace */
-
-int64_t nft_pace_next(const struct nft_pace *pace, int64_t now_ns)
-{
-	return MAX(pace->not_before_ns, now_ns + NFT_PACE_FIRST_NS);
-}
-
-void nft_pace_repaired(struct nft_pace *pace, int64_t cost_ns, bool wrong, int64_t now_ns)
-{
-	if (!wrong) {
-		pace->not_before_ns = now_ns + cost_ns;
-		return;
-	}
-	if (now_ns - cost_ns - pace->not_before_ns > NFT_PACE_FORGET_NS + pace->pause_ns)
-		pace->pause_ns = 0;
-	else
-		pace->pause_ns = MIN(MAX(2 * pace->pause_ns, NFT_PACE_PAUSE_NS), NFT_PACE_MAX_NS);
-	pace->not_before_ns = now_ns + MAX(cost_ns, pace->pause_ns);
-}

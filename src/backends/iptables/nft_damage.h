@@ -39,22 +39,3 @@ void nft_damage_take(struct nft_damage *damage, const struct nft_link *link,
 		     const struct nft_damage_jumps *jumps, const struct nlmsghdr *message);
 /* Adds all of `from`, which is empty afterwards. */
 void nft_damage_merge(struct nft_damage *damage, struct nft_damage *from);
-
-/*
- * When the next repair may start. The first one is prompt; then each is followed by a pause as long
- * as it took, and when damage comes again as soon as the pause is over the next one is longer. What
- * comes now and then is always repaired at once.
- */
-struct nft_pace {
-	int64_t not_before_ns;
-	int64_t pause_ns;
-};
-
-#define NFT_PACE_FIRST_NS  (10 * INT64_C(1000000))   /* what belongs together has come by then */
-#define NFT_PACE_PAUSE_NS  (50 * INT64_C(1000000))   /* the first pause that is added ... */
-#define NFT_PACE_MAX_NS    (5 * INT64_C(1000000000)) /* ... and the longest */
-#define NFT_PACE_FORGET_NS (1 * INT64_C(1000000000)) /* of peace beyond a pause: all is forgotten */
-
-int64_t nft_pace_next(const struct nft_pace *pace, int64_t now_ns);
-/* A repair is over: what it cost, and whether anything was wrong. */
-void nft_pace_repaired(struct nft_pace *pace, int64_t cost_ns, bool wrong, int64_t now_ns);

@@ -13,6 +13,7 @@
 #include "backends/iptables/nft_txn.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/pace.h"
 #include "kernel/nft_listener.h"
 #include "kernel/nft_socket.h"
 
@@ -66,7 +67,7 @@ struct nft_sync {
 
 	struct nft_damage damage;  /* not yet looked at */
 	struct nft_damage in_hand; /* of the repair that runs */
-	struct nft_pace pace;
+	struct pace pace;
 	struct map left; /* of struct refused, by key; the same as in `told` */
 	struct map told; /* of struct refused, by key */
 	struct map held; /* chains that foreign rules lead to, by name, as their own values */
@@ -238,7 +239,7 @@ static void plan_repair(struct nft_sync *sync)
 
 	if (due && sync->good && !sync->syncing && !sync->audit &&
 	    !evtimer_pending(sync->timer, NULL))
-		wake_at(sync, sync->audit_asked ? 0 : nft_pace_next(&sync->pace, clock_now_ns()));
+		wake_at(sync, sync->audit_asked ? 0 : pace_next(&sync->pace, clock_now_ns()));
 }
 
 static void on_generation(void *arg, uint32_t id, uint32_t pid, const char *process)
@@ -370,7 +371,7 @@ static void count_repair(struct nft_sync *sync, const struct nft_audit_result *r
 	sync->stats.n_repaired_rules += result->n_missing;
 	sync->stats.n_removed_rules += result->n_extra;
 	sync->stats.n_repaired_jumps += result->n_jumps;
-	nft_pace_repaired(&sync->pace, now - sync->audit_began_ns, wrong, now);
+	pace_repaired(&sync->pace, now - sync->audit_began_ns, wrong, now);
 	if (result->n_jumps > 0 && sync->purpose == PURPOSE_REPAIR)
 		log_info("Repaired jumps of base chains that somebody else removed",
 			 KV("ipFamily", LOG_STR(ip_family(sync))),
@@ -416,7 +417,7 @@ static void repair_failed(struct nft_sync *sync, const struct err *err)
 
 	log_error("Could not repair rules that somebody else changed, trying a full sync",
 		  KV("ipFamily", LOG_STR(ip_family(sync))), KV("err", LOG_STR(err->text)));
-	nft_pace_repaired(&sync->pace, now - sync->audit_began_ns, true, now);
+	pace_repaired(&sync->pace, now - sync->audit_began_ns, true, now);
 	nft_damage_done(&sync->in_hand);
 	nft_damage_done(&sync->damage);
 	sync->audit_asked = false;
@@ -490,7 +491,7 @@ static void start_what_is_due(struct nft_sync *sync)
 	if (sync->damage.flushed) {
 		int64_t now = clock_now_ns();
 
-		nft_pace_repaired(&sync->pace, 0, true, now);
+		pace_repaired(&sync->pace, 0, true, now);
 		nft_damage_done(&sync->damage);
 		sync->input.flushed(sync->input.arg);
 	} else if (sync->damage.unknown || sync->audit_wanted) {

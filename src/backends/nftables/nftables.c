@@ -10,6 +10,7 @@
 #include "backends/nftables/probe.h"
 #include "backends/nftables/table.h"
 #include "base/clock.h"
+#include "base/pace.h"
 #include "kernel/nft_listener.h"
 #include "kernel/nft_message.h"
 #include "kernel/nft_socket.h"
@@ -18,14 +19,13 @@
 /*
  * The nftables backend: what is wanted (state.h), the transaction (maps_sync.h), and an ear for
  * foreign hands. Whoever changes table kube-proxy of our family makes us write all of it again, at
- * once, but not more often than once in REPAIR_INTERVAL_NS: somebody may do it again and again. Two
- * more timers are set when there is reason: for Services that the kernel refused, and for chains that
+ * once the first time and with growing pauses when it happens again and again (pace.h). Two more
+ * timers are set when there is reason: for Services that the kernel refused, and for chains that
  * nobody uses any more.
  */
 
-#define REPAIR_INTERVAL_NS CLOCK_NS_PER_SECOND
-#define AGE_INTERVAL_NS    (60 * CLOCK_NS_PER_SECOND) /* of chains that nobody uses */
-#define TABLE_ATTRIBUTE    1 /* of the messages of all kinds: NFTA_TABLE_NAME, NFTA_CHAIN_TABLE... */
+#define AGE_INTERVAL_NS (60 * CLOCK_NS_PER_SECOND) /* of chains that nobody uses */
+#define TABLE_ATTRIBUTE 1 /* of the messages of all kinds: NFTA_TABLE_NAME, NFTA_CHAIN_TABLE... */
 
 _Static_assert(NFTA_TABLE_NAME == TABLE_ATTRIBUTE && NFTA_CHAIN_TABLE == TABLE_ATTRIBUTE &&
 		       NFTA_RULE_TABLE == TABLE_ATTRIBUTE && NFTA_SET_TABLE == TABLE_ATTRIBUTE &&
@@ -40,7 +40,8 @@ struct backend {
 	struct nft_listener *listener;
 	struct maps_sync *sync;
 	struct event *repair_timer, *retry_timer, *age_timer;
-	int64_t last_repair_ns;
+	struct pace pace;
+	int64_t repair_began_ns; /* 0: none is asked for */
 	bool watching;
 	bool touched; /* by somebody else, since that was last asked */
 	bool in_sync;
@@ -69,35 +70,38 @@ static void on_message(void *arg, const struct nlmsghdr *message)
 		backend->touched = true;
 }
 
-static void ask_for_repair(struct backend *backend)
-{
-	backend->last_repair_ns = clock_now_ns();
-	maps_sync_need_full(backend->sync);
-	backend->touched = false;
-	backend->events->flushed(backend->events->arg);
-}
-
 static void on_repair_timer(evutil_socket_t fd attr_unused, short what attr_unused, void *arg)
 {
 	struct backend *backend = arg;
 
-	if (backend->touched)
-		ask_for_repair(backend);
+	if (!backend->touched || backend->repair_began_ns)
+		return;
+	backend->repair_began_ns = clock_now_ns();
+	backend->touched = false;
+	maps_sync_need_full(backend->sync);
+	backend->events->flushed(backend->events->arg);
 }
 
 static void react(struct backend *backend)
 {
-	int64_t wait = backend->last_repair_ns + REPAIR_INTERVAL_NS - clock_now_ns();
+	int64_t now = clock_now_ns();
 	struct timeval delay;
 
-	if (!backend->touched || backend->in_sync || !backend->watching)
+	if (!backend->touched || backend->in_sync || !backend->watching ||
+	    backend->repair_began_ns || evtimer_pending(backend->repair_timer, NULL))
 		return;
-	if (wait <= 0) {
-		ask_for_repair(backend);
-		return;
-	}
-	clock_to_timeval(wait, &delay);
+	clock_to_timeval(pace_next(&backend->pace, now) - now, &delay);
 	event_add(backend->repair_timer, &delay);
+}
+
+static void repair_done(struct backend *backend)
+{
+	int64_t now = clock_now_ns();
+
+	if (!backend->repair_began_ns)
+		return;
+	pace_repaired(&backend->pace, now - backend->repair_began_ns, true, now);
+	backend->repair_began_ns = 0;
 }
 
 static void on_generation(void *arg, uint32_t id attr_unused, uint32_t pid attr_unused,
@@ -242,7 +246,6 @@ static int backend_open(struct event_base *loop, const struct settings *settings
 
 	backend->settings = settings;
 	backend->events = events;
-	backend->last_repair_ns = clock_now_ns() - REPAIR_INTERVAL_NS;
 	r = open_parts(backend, loop, err);
 	if (r < 0) {
 		backend_close(backend);
@@ -263,6 +266,8 @@ static void backend_sync(struct backend *backend, struct model *model)
 	model_take_changes(model, backend->settings->family, &changes);
 	maps_sync_run(backend->sync, model, &changes, &result);
 	backend->in_sync = false;
+	repair_done(backend);
+	react(backend);
 	set_timers(backend);
 	backend->events->synced(backend->events->arg, &result);
 	model_changes_done(&changes);

@@ -11,7 +11,7 @@ static void print_overview(void)
 	       "Portolan is kube-proxy in C: it turns Services and EndpointSlices into this node's "
 	       "rules.\n\nCommands:\n");
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
-		printf("  %-8s  %s\n", commands[i].name, commands[i].summary);
+		printf("  %-10s  %s\n", commands[i].name, commands[i].summary);
 	printf("\n\"portolan help COMMAND\" lists a command's flags. Called as kube-proxy, it is "
 	       "\"portolan run\".\n");
 }

@@ -22,8 +22,11 @@ const struct command commands[COMMAND_COUNT] = {
 			   "Draw the way from entry points to endpoints.", cmd_chart},
 	[COMMAND_CLEANUP] = {"cleanup", "[flags]",
 			     "Remove the rules that a proxy left on this node.", cmd_cleanup},
+	[COMMAND_COMPLETION] = {"completion", "bash|zsh|fish",
+				"Print what makes a shell complete commands, flags and Services.",
+				cmd_completion},
 	[COMMAND_VERSION] = {"version", "", "Print the version.", cmd_version},
-	[COMMAND_HELP] = {"help", "[command]", "Explain a command and its flags.", cmd_help},
+	[COMMAND_HELP] = {"help", "[COMMAND]", "Explain a command and its flags.", cmd_help},
 };
 
 const struct command *command_find(const char *name)

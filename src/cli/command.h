@@ -18,6 +18,7 @@ enum command_id {
 	COMMAND_LIST,
 	COMMAND_CHART,
 	COMMAND_CLEANUP,
+	COMMAND_COMPLETION,
 	COMMAND_VERSION,
 	COMMAND_HELP,
 	COMMAND_COUNT,
@@ -35,7 +36,7 @@ enum exit_code {
 
 struct command {
 	const char *name;
-	const char *arguments; /* for the usage line */
+	const char *arguments; /* for the usage line; see completion.h for its first word */
 	const char *summary;
 	/* argv is without program and command name; returns an exit code */
 	int (*run)(int argc, char **argv);
@@ -56,6 +57,7 @@ int cmd_explain(int argc, char **argv);
 int cmd_list(int argc, char **argv);
 int cmd_chart(int argc, char **argv);
 int cmd_cleanup(int argc, char **argv);
+int cmd_completion(int argc, char **argv);
 int cmd_version(int argc, char **argv);
 int cmd_help(int argc, char **argv);
 

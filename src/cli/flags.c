@@ -323,21 +323,27 @@ static bool name_matches(const char *name, const char *given, size_t n)
 	return true;
 }
 
-static const struct flag *find_long(const struct flag_set *set, const char *given, size_t n)
+const struct flag *flags_find(const struct flag *flags, size_t n_flags, unsigned int command,
+			      const char *name, size_t n)
 {
-	for (size_t i = 0; i < set->n; i++)
-		if (set->flags[i].commands & set->command &&
-		    name_matches(set->flags[i].name, given, n))
-			return &set->flags[i];
+	for (size_t i = 0; i < n_flags; i++)
+		if (flags[i].commands & command && name_matches(flags[i].name, name, n))
+			return &flags[i];
 	return NULL;
 }
 
-static const struct flag *find_letter(const struct flag_set *set, char letter)
+const struct flag *flags_find_letter(const struct flag *flags, size_t n_flags, unsigned int command,
+				     char letter)
 {
-	for (size_t i = 0; i < set->n; i++)
-		if (set->flags[i].commands & set->command && set->flags[i].letter == letter)
-			return &set->flags[i];
+	for (size_t i = 0; i < n_flags; i++)
+		if (flags[i].commands & command && flags[i].letter == letter)
+			return &flags[i];
 	return NULL;
+}
+
+bool flag_needs_value(const struct flag *flag)
+{
+	return !kinds[flag->kind].alone;
 }
 
 static int unknown_flag(const struct flag_set *set, const char *given, size_t n, struct err *err)
@@ -411,7 +417,7 @@ static int parse_long(const struct flag_set *set, const char *word, struct words
 
 	if (n == 0 || name[0] == '-')
 		return err_set(err, -EINVAL, "\"%s\" is not a flag: write --name=value", word);
-	flag = find_long(set, name, n);
+	flag = flags_find(set->flags, set->n, set->command, name, n);
 	if (!flag)
 		return unknown_flag(set, name, n, err);
 	if (name[n] == '=')
@@ -432,7 +438,7 @@ static int parse_letters(const struct flag_set *set, const char *word, struct wo
 	int r;
 
 	for (const char *at = word + 1; *at; at++) {
-		flag = find_letter(set, *at);
+		flag = flags_find_letter(set->flags, set->n, set->command, *at);
 		if (!flag)
 			return err_set(err, -EINVAL,
 				       "unknown flag -%c in \"%s\"; --help lists the flags", *at,

@@ -85,5 +85,12 @@ void flags_done(const struct flag *flags, size_t n, void *target);
 /* Reads a command line without program and command name; `command` is one bit. */
 int flags_parse(const struct flag *flags, size_t n, unsigned int command, int argc, char **argv,
 		void *target, struct err *err);
+/* The row of a flag by its name, n bytes, or its letter; NULL: the command has none. */
+const struct flag *flags_find(const struct flag *flags, size_t n_flags, unsigned int command,
+			      const char *name, size_t n);
+const struct flag *flags_find_letter(const struct flag *flags, size_t n_flags, unsigned int command,
+				     char letter);
+/* Is the word behind it its value? */
+bool flag_needs_value(const struct flag *flag);
 /* The flags of one command, for people. */
 void flags_help(const struct flag *flags, size_t n, unsigned int command, FILE *out);

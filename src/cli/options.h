@@ -47,7 +47,7 @@ struct options {
 	const char *ip_family;
 
 	/* explain and list */
-	const char *argument;      /* what to explain or list */
+	const char *argument;      /* what to explain or list; whose completion */
 	struct flag_list services; /* what to draw */
 	const char *chart_format;
 	const char *from;

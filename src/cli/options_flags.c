@@ -25,9 +25,10 @@
 #define EXPLAIN (1u << COMMAND_EXPLAIN)
 #define LIST    (1u << COMMAND_LIST)
 #define CHART   (1u << COMMAND_CHART)
+#define SHELLS  (1u << COMMAND_COMPLETION)
 #define LOOK    (EXPLAIN | LIST | CHART) /* read-only, once */
 #define BOTH    (RUN | RENDER | LOOK)    /* all that plan rules */
-#define ALWAYS  (RUN | RENDER | LOOK | CLEANUP | VERSION | HELP)
+#define ALWAYS  (RUN | RENDER | LOOK | CLEANUP | SHELLS | VERSION | HELP)
 #define LOGS    (RUN | RENDER | LOOK | CLEANUP)
 
 #define SOURCE    "Source and identity"
@@ -68,7 +69,7 @@ const struct flag options_flags[] = {
 	{.group = CONFIG, .name = "oom-score-adj", FIELD(INT, "oomScoreAdj"), .commands = BOTH, .initial = "-999",
 	 .help = "How likely the kernel ends the process when memory is short."},
 
-	{.group = RULES, .name = "proxy-mode", FIELD(STRING, "mode"), .commands = BOTH, .value = "mode",
+	{.group = RULES, .name = "proxy-mode", FIELD(STRING, "mode"), .commands = BOTH, .value = "iptables|nftables",
 	 .help = "How rules are written: iptables, which is also what empty means, or nftables."},
 	{.group = RULES, .name = "masquerade-all", FIELD(BOOL, "iptables.masqueradeAll"), .commands = BOTH,
 	 .help = "Give the node's address as source to all traffic for a cluster IP."},
@@ -89,7 +90,7 @@ const struct flag options_flags[] = {
 	{.group = RULES, .name = "iptables-service-index", BOOL(service_index), .commands = BOTH,
 	 .help = "Lead packets to their Service through a tree of prefixes instead of a list of all Services."},
 
-	{.group = LOCAL, .name = "detect-local-mode", FIELD(STRING, "detectLocalMode"), .commands = BOTH, .value = "mode",
+	{.group = LOCAL, .name = "detect-local-mode", FIELD(STRING, "detectLocalMode"), .commands = BOTH, .value = "ClusterCIDR|NodeCIDR|BridgeInterface|InterfaceNamePrefix",
 	 .help = "ClusterCIDR (also when empty), NodeCIDR, BridgeInterface or InterfaceNamePrefix."},
 	{.group = LOCAL, .name = "cluster-cidr", FIELD(STRING, "clusterCIDR"), .commands = BOTH, .value = "cidr[,cidr]",
 	 .help = "Addresses of all pods, for mode ClusterCIDR; two when one is IPv4 and one IPv6."},
@@ -155,6 +156,7 @@ const struct flag options_flags[] = {
 	 .help = "Whose rules to print; with both, a comment line names the tool that each part is for."},
 
 	{.group = OUTPUT, .commands = EXPLAIN | LIST, ARGUMENT(argument)},
+	{.group = OUTPUT, .commands = SHELLS, ARGUMENT(argument)},
 	{.group = OUTPUT, .name = "output", .letter = 'o', STRING(output), .commands = EXPLAIN | LIST, .initial = "human", .value = "human|json|yaml",
 	 .help = "For people, or as a document for programs, with the same content."},
 	{.group = OUTPUT, .name = "from", STRING(from), .commands = EXPLAIN, .value = "pod|node|outside|ip",
@@ -168,7 +170,7 @@ const struct flag options_flags[] = {
 	{.group = OUTPUT, .commands = CHART, ARGUMENTS(services)},
 	{.group = OUTPUT, .name = "format", STRING(chart_format), .commands = CHART, .initial = "svg", .value = "svg|html|dot|mermaid",
 	 .help = "A picture, a page around it, or text for Graphviz and Mermaid."},
-	{.group = OUTPUT, .name = "namespace", .letter = 'n', STRING(name_space), .commands = LIST | CHART, .value = "name",
+	{.group = OUTPUT, .name = "namespace", .letter = 'n', STRING(name_space), .commands = LIST | CHART, .value = "namespace",
 	 .help = "Only Services of this namespace."},
 
 	{.group = LOGGING, .name = "v", .letter = 'v', FIELD(LEVEL, "logging.verbosity"), .commands = LOGS, .initial = "0",

@@ -21,6 +21,7 @@ struct loading {
 	struct model *model;
 	struct event_base *loop; /* NULL: a folder, which is read at once */
 	const char *who;
+	int timeout_s;
 	bool synced;
 	char last[512]; /* what was reported last: the reason if nothing comes */
 };
@@ -114,7 +115,7 @@ static const char *kubeconfig_of(const struct config *config)
 
 static int wait_for_all(struct loading *loading, struct err *err)
 {
-	const struct timeval limit = {.tv_sec = SNAPSHOT_TIMEOUT_S};
+	const struct timeval limit = {.tv_sec = loading->timeout_s};
 
 	if (!loading->synced) {
 		event_base_loopexit(loading->loop, &limit);
@@ -123,7 +124,7 @@ static int wait_for_all(struct loading *loading, struct err *err)
 	if (loading->synced)
 		return 0;
 	return err_set(err, -ETIMEDOUT, "the API server did not tell all objects in %d s%s%s",
-		       SNAPSHOT_TIMEOUT_S, loading->last[0] ? ": " : "", loading->last);
+		       loading->timeout_s, loading->last[0] ? ": " : "", loading->last);
 }
 
 static int load_api(const struct options *options, const struct config *config,
@@ -164,19 +165,14 @@ int snapshot_load_folder(const char *folder, const char *who, struct model *mode
 	return r < 0 ? err_wrap(err, r, "--manifests") : r;
 }
 
-static int load_objects(const struct options *options, const char *who, struct snapshot *snapshot,
-			struct err *err)
+int snapshot_load_objects(const struct options *options, const struct config *config,
+			  const char *who, int timeout_s, struct model *model, struct err *err)
 {
-	struct loading loading = {.model = snapshot->model, .who = who};
-	int r;
+	struct loading loading = {.model = model, .who = who, .timeout_s = timeout_s};
 
 	if (!options->manifests || !options->manifests[0])
-		return load_api(options, snapshot->config, &loading, err);
-	r = snapshot_load_folder(options->manifests, who, snapshot->model, err);
-	if (r < 0)
-		return r;
-	snapshot->n_broken = (size_t)r;
-	return 0;
+		return load_api(options, config, &loading, err);
+	return snapshot_load_folder(options->manifests, who, model, err);
 }
 
 /* -- what follows from them */
@@ -237,10 +233,12 @@ int snapshot_load(const struct options *options, const struct config *config, co
 		.model = model_new(config->node_name, 0),
 		.live = live,
 	};
-	r = load_objects(options, who, ret, err);
-	for (enum family family = 0; r == 0 && family < FAMILY_COUNT; family++)
+	r = snapshot_load_objects(options, config, who, SNAPSHOT_TIMEOUT_S, ret->model, err);
+	if (r > 0)
+		ret->n_broken = (size_t)r;
+	for (enum family family = 0; r >= 0 && family < FAMILY_COUNT; family++)
 		r = add_family(ret, family, err);
-	return r;
+	return r < 0 ? r : 0;
 }
 
 void snapshot_done(struct snapshot *snapshot)

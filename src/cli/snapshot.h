@@ -34,8 +34,13 @@ void snapshot_done(struct snapshot *snapshot);
 #define cleanup_snapshot attr_cleanup(snapshot_done)
 
 /*
- * Parts of it, for who needs no more. A folder: the number of broken files and objects, which have been
- * named; the rest is in the model.
+ * Parts of it, for who needs no more. The objects alone, from the source that the options name, in at most
+ * timeout_s; what came before a failure is in the model.
+ */
+int snapshot_load_objects(const struct options *options, const struct config *config,
+			  const char *who, int timeout_s, struct model *model, struct err *err);
+/*
+ * A folder: the number of broken files and objects, which have been named; the rest is in the model.
  */
 int snapshot_load_folder(const char *folder, const char *who, struct model *model, struct err *err);
 /* What a node's interfaces of one family have, as far as objects tell; for the caller to free. */

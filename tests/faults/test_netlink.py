@@ -156,7 +156,7 @@ def test_a_storm_of_foreign_changes_is_no_storm_of_repairs(netlink_node):
 
 
 def test_a_storm_of_foreign_changes_is_no_storm_of_repairs_in_nftables_mode(netlink_node):
-    """At most one a second."""
+    """The pauses between them double from 50 ms up to 5 s."""
     netlink_node.write("web.yaml", WEB)
     netlink_node.serve()
     daemon = netlink_node.start("--proxy-mode", "nftables").wait_synced()
@@ -165,4 +165,4 @@ def test_a_storm_of_foreign_changes_is_no_storm_of_repairs_in_nftables_mode(netl
     until(netlink_node.ask, "the Service worked again")
     daemon.mark()
     done = sum('"Sync done" ipFamily="IPv4" full=true' in line for line in daemon.lines[mark:])
-    assert 1 <= done <= 3 + seconds, f"in {seconds} s"
+    assert 1 <= done <= 10 + seconds / 5, f"in {seconds} s"

@@ -99,8 +99,50 @@ static void test_rules_of_our_chains_are_damage(void **state)
 	assert_int_equal(f->damage.chains.count, 1);
 	assert_non_null(map_get(&f->damage.chains, SERVICE_CHAIN));
 	assert_true(take_return(f, NFT_MSG_DELRULE, TABLE_NAT, CHAIN_SERVICES));
-	assert_true(f->damage.shared[0]);
+	assert_true(f->damage.shared[0].touched);
 	assert_false(f->damage.shared_missing || f->damage.jumps || f->damage.flushed);
+}
+
+/* The handle of take_return()'s rules, in the chain with number 0. */
+static void know_return(struct fixture *f)
+{
+	struct rule rule;
+
+	rule_init(&rule, TABLE_NAT, CHAIN_SERVICES);
+	rule_verdict(&rule, TARGET_RETURN);
+	nft_state_add(f->link.state, 0, nft_rule_digest(FAMILY_IPV4, &rule), 7);
+}
+
+static void test_known_rules_that_are_lost_are_counted(void **state)
+{
+	struct fixture *f = *state;
+	struct nft_damage other = {0};
+
+	know_return(f);
+	take_return(f, NFT_MSG_DELRULE, TABLE_NAT, CHAIN_SERVICES);
+	assert_int_equal(f->damage.shared[0].n_lost, 1);
+	assert_false(f->damage.shared[0].unclear);
+	assert_int_equal(nft_state_count(f->link.state), 0);
+	nft_damage_merge(&other, &f->damage);
+	assert_int_equal(other.shared[0].n_lost, 1);
+	assert_false(other.shared[0].unclear);
+	nft_damage_done(&other);
+}
+
+static void test_what_else_happens_to_a_shared_chain_is_unclear(void **state)
+{
+	struct fixture *f = *state;
+	struct nft_damage other = {0};
+
+	know_return(f);
+	take_return(f, NFT_MSG_DELRULE, TABLE_NAT, CHAIN_SERVICES);
+	take_return(f, NFT_MSG_NEWRULE, TABLE_NAT, CHAIN_SERVICES);
+	assert_true(f->damage.shared[0].unclear);
+	nft_damage_merge(&other, &f->damage);
+	assert_true(other.shared[0].unclear);
+	take_return(f, NFT_MSG_DELRULE, TABLE_NAT, CHAIN_SERVICES); /* nobody knew it */
+	assert_true(f->damage.shared[0].unclear);
+	nft_damage_done(&other);
 }
 
 static void test_what_is_not_ours_is_no_damage(void **state)
@@ -188,7 +230,7 @@ static void test_damage_can_be_put_together(void **state)
 	nft_damage_merge(&other, &f->damage);
 	assert_false(nft_damage_any(&f->damage));
 	assert_int_equal(other.chains.count, 3);
-	assert_true(other.shared[0]);
+	assert_true(other.shared[0].touched);
 	touch_chains(f, 2, 3);
 	nft_damage_merge(&other, &f->damage);
 	assert_int_equal(other.chains.count, 5);
@@ -201,6 +243,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_rules_of_our_chains_are_damage),
+		TEST(test_known_rules_that_are_lost_are_counted),
+		TEST(test_what_else_happens_to_a_shared_chain_is_unclear),
 		TEST(test_what_is_not_ours_is_no_damage),
 		TEST(test_a_lost_jump_is_damage_and_another_rule_is_not),
 		TEST(test_deleted_chains_are_damage),

@@ -54,7 +54,7 @@ struct nft_audit {
 	bool all;
 	size_t *services;
 	size_t n_services;
-	unsigned int *chains;
+	struct nft_audit_chain *chains;
 	size_t n_chains;
 	bool shared_missing, jumps;
 	bool merged;
@@ -322,11 +322,16 @@ static int step_own(struct nft_audit *audit, const struct ruleset_input *input a
 
 /* -- READ and ADD */
 
-static bool in_scope(const struct nft_audit *audit, const struct nft_shared_chain *chain)
+static bool in_scope(const struct nft_audit *audit, const struct nft_shared_chain *chain,
+		     size_t *ret_lost)
 {
-	for (size_t i = 0; i < audit->n_chains; i++)
-		if (audit->chains[i] == chain->number)
-			return true;
+	*ret_lost = 0;
+	for (size_t i = 0; i < audit->n_chains; i++) {
+		if (audit->chains[i].number != chain->number)
+			continue;
+		*ret_lost = audit->chains[i].n_lost;
+		return true;
+	}
 	return audit->all;
 }
 
@@ -343,11 +348,13 @@ static int step_read(struct nft_audit *audit, const struct ruleset_input *input,
 	while (audit->at < nft_shared_n_chains(audit->shared)) {
 		size_t at = audit->at++;
 		const struct nft_shared_chain *chain = nft_shared_chain(audit->shared, at);
+		size_t n_lost;
 		int r = 0;
 
-		if (in_scope(audit, chain))
+		if (in_scope(audit, chain, &n_lost))
 			r = nft_shared_compare(audit->shared, at,
-					       has_chain(audit, chain->table, chain->name), err);
+					       has_chain(audit, chain->table, chain->name), n_lost,
+					       err);
 		if (r < 0)
 			return r;
 		if (clock_now_ns() >= until)

@@ -42,12 +42,17 @@ struct nft_audit_events {
 	void *arg;
 };
 
+struct nft_audit_chain {
+	unsigned int number; /* in link->state */
+	size_t n_lost;       /* see nft_shared_compare() */
+};
+
 /* What to look at. A whole audit looks at everything, and for leftovers. */
 struct nft_audit_scope {
 	bool all;
 	const size_t *services; /* indices in the ruleset; copied */
 	size_t n_services;
-	const unsigned int *chains; /* shared ones, as numbers in link->state; copied */
+	const struct nft_audit_chain *chains; /* shared ones; copied */
 	size_t n_chains;
 	bool shared_missing; /* some shared chain may have been deleted */
 	bool jumps;

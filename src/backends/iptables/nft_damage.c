@@ -60,14 +60,21 @@ static void add_chain(struct nft_damage *damage, const char *name)
 	map_set(&damage->chains, copy, copy);
 }
 
-static void add_shared(struct nft_damage *damage, unsigned int number)
+/* n_lost: how many known rules are gone; 0: something else happened. */
+static void add_shared(struct nft_damage *damage, unsigned int number, size_t n_lost)
 {
+	struct nft_damage_shared *shared;
+
 	if (number >= damage->n_shared) {
-		damage->shared = xrealloc(damage->shared, number + 1);
-		memset(damage->shared + damage->n_shared, 0, number + 1 - damage->n_shared);
+		damage->shared = xrealloc(damage->shared, (number + 1) * sizeof(*damage->shared));
+		memset(damage->shared + damage->n_shared, 0,
+		       (number + 1 - damage->n_shared) * sizeof(*damage->shared));
 		damage->n_shared = number + 1;
 	}
-	damage->shared[number] = true;
+	shared = &damage->shared[number];
+	shared->touched = true;
+	shared->unclear |= n_lost == 0;
+	shared->n_lost += n_lost;
 }
 
 static bool is_jump_target(enum table table, const char *chain)
@@ -98,7 +105,7 @@ static bool take_chain(struct nft_damage *damage, const struct nft_link *link, e
 		nft_handles_forget(link->handles, chain);
 		add_chain(damage, chain);
 	} else if (nft_state_find_chain(link->state, table, chain, &number)) {
-		add_shared(damage, number);
+		add_shared(damage, number, 0);
 		damage->shared_missing = damage->jumps = true;
 	} else if (is_jump_target(table, chain)) {
 		damage->shared_missing = damage->jumps = true;
@@ -106,6 +113,17 @@ static bool take_chain(struct nft_damage *damage, const struct nft_link *link, e
 		return false;
 	}
 	return true;
+}
+
+/* Whether it tells the end of a rule whose handle was known, and is no more. */
+static bool lose_rule(const struct nft_link *link, unsigned int chain,
+		      const struct nlmsghdr *message)
+{
+	struct nft_rule_seen seen;
+
+	return nft_message_type(message) == NFT_MSG_DELRULE &&
+	       nft_rule_digest_message(message, &seen) >= 0 &&
+	       nft_state_remove(link->state, chain, seen.digest, seen.handle);
 }
 
 static bool take_rule(struct nft_damage *damage, const struct nft_link *link,
@@ -123,7 +141,7 @@ static bool take_rule(struct nft_damage *damage, const struct nft_link *link,
 		nft_handles_forget(link->handles, chain);
 		add_chain(damage, chain);
 	} else if (nft_state_find_chain(link->state, table, chain, &number)) {
-		add_shared(damage, number);
+		add_shared(damage, number, lose_rule(link, number, message));
 	} else {
 		return false;
 	}
@@ -178,7 +196,8 @@ void nft_damage_merge(struct nft_damage *damage, struct nft_damage *from)
 	while ((name = map_next_key(&from->chains, &at)))
 		add_chain(damage, name);
 	for (size_t i = 0; i < from->n_shared; i++)
-		if (from->shared[i])
-			add_shared(damage, (unsigned int)i);
+		if (from->shared[i].touched)
+			add_shared(damage, (unsigned int)i,
+				   from->shared[i].unclear ? 0 : from->shared[i].n_lost);
 	nft_damage_done(from);
 }

@@ -5,6 +5,9 @@
  * What others did to our chains, as notifications tell it, until it is repaired: which chains have to
  * be read back. Foreign rules in base chains, and everything in chains that are not ours, is none of
  * it; of a base chain only the loss of one of our jumps is.
+ *
+ * Where rules of a shared chain whose handles were known are gone, and nothing else happened to it, their
+ * number is all that has to be known: what is left need not be read.
  */
 
 #include "backends/iptables/nft_link.h"
@@ -13,15 +16,21 @@
 
 #define NFT_DAMAGE_CHAINS_MAX 64 /* more chains of services than this: everything is looked at */
 
+struct nft_damage_shared {
+	bool touched;
+	bool unclear;  /* more happened to it than the loss of known rules */
+	size_t n_lost; /* of those */
+};
+
 struct nft_damage {
 	bool flushed;      /* a table or a canary is gone: write all again */
 	bool unknown;      /* notifications were lost, or there was too much: look at everything */
 	struct map chains; /* of services, by name */
-	struct arena *names; /* NULL: none */
-	bool *shared;        /* by the number in link->state */
-	size_t n_shared;     /* length of that */
-	bool shared_missing; /* a shared chain was deleted */
-	bool jumps;          /* one is gone */
+	struct arena *names;              /* NULL: none */
+	struct nft_damage_shared *shared; /* by the number in link->state */
+	size_t n_shared;                  /* length of that */
+	bool shared_missing;              /* a shared chain was deleted */
+	bool jumps;                       /* one is gone */
 	size_t n_messages;
 };
 

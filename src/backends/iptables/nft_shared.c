@@ -440,10 +440,41 @@ static size_t count_missing(const struct nft_shared *shared, size_t index)
 	return n;
 }
 
-int nft_shared_compare(struct nft_shared *shared, size_t index, bool there, struct err *err)
+/*
+ * Gives each known handle to one that wants it; the order is what it was. False, and nothing is
+ * given: another number of rules is missing than are said to be lost.
+ */
+static bool match_known(struct nft_shared *shared, size_t index, size_t n_lost)
 {
-	struct nft_shared_chain *chain = &shared->chains[index];
-	size_t missing, extra;
+	struct nft_state *state = shared->link->state;
+	unsigned int number = shared->chains[index].number;
+	uint32_t position = 0;
+	bool right;
+
+	for (size_t i = 0; i < shared->n_wanted; i++) {
+		struct wanted *wanted = &shared->wanted[i];
+
+		if (wanted->chain == index &&
+		    nft_state_take(state, number, wanted->digest, &wanted->handle))
+			wanted->position = position++;
+	}
+	right = count_missing(shared, index) == n_lost;
+	for (size_t i = 0; i < shared->n_wanted; i++) {
+		struct wanted *wanted = &shared->wanted[i];
+
+		if (wanted->chain != index || !wanted->handle)
+			continue;
+		nft_state_add(state, number, wanted->digest, wanted->handle);
+		if (!right)
+			wanted->handle = 0;
+	}
+	return right;
+}
+
+static int match_read(struct nft_shared *shared, size_t index, bool there, size_t *ret_extra,
+		      struct err *err)
+{
+	const struct nft_shared_chain *chain = &shared->chains[index];
 	int r = 0;
 
 	shared->rules.n = 0;
@@ -453,8 +484,22 @@ int nft_shared_compare(struct nft_shared *shared, size_t index, bool there, stru
 		return err_wrap(err, r, "reading chain %s of table %s", chain->name,
 				table_name(chain->table));
 	learn(shared, chain);
+	*ret_extra = match_rules(shared, index);
+	return 0;
+}
+
+int nft_shared_compare(struct nft_shared *shared, size_t index, bool there, size_t n_lost,
+		       struct err *err)
+{
+	struct nft_shared_chain *chain = &shared->chains[index];
+	size_t missing, extra = 0;
+	int r = 0;
+
+	if (n_lost == 0 || !there || !match_known(shared, index, n_lost))
+		r = match_read(shared, index, there, &extra, err);
+	if (r < 0)
+		return r;
 	chain->compared = true;
-	extra = match_rules(shared, index);
 	missing = count_missing(shared, index);
 	decide(shared, index, extra);
 	if (!chain->refill && chain->n_add == 0 && chain->n_remove == 0)

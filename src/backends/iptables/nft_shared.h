@@ -11,7 +11,8 @@
  * ours.
  *
  *	nft_shared_collect()    what is wanted
- *	nft_shared_compare()    for each chain: reads it and decides what has to be done
+ *	nft_shared_compare()    for each chain: reads it and decides what has to be done; where only known
+ *	                        rules were lost it need not be read
  *	nft_shared_add()        entries that are missing, in as many transactions as it takes
  *	nft_shared_finish()     everything else, for one transaction: rules that leave, the last rules of
  *	                        chains, chains that are filled anew
@@ -48,8 +49,13 @@ void nft_shared_collect(struct nft_shared *shared, struct ruleset *ruleset,
 size_t nft_shared_n_chains(const struct nft_shared *shared);
 const struct nft_shared_chain *nft_shared_chain(const struct nft_shared *shared, size_t index);
 
-/* there: it exists, or may. Returns 1 when something has to be done, 0 when it is right. */
-int nft_shared_compare(struct nft_shared *shared, size_t index, bool there, struct err *err);
+/*
+ * there: it exists, or may. n_lost: when so many rules are gone from link->state, and nothing else
+ * happened to the chain, it is compared with what that knows and not read, which in a large chain costs
+ * more than the repair; 0: it is read. Returns 1 when something has to be done, 0 when it is right.
+ */
+int nft_shared_compare(struct nft_shared *shared, size_t index, bool there, size_t n_lost,
+		       struct err *err);
 /*
  * Puts entries into the batch, up to about that many bytes. *at begins at 0 and says how far it came;
  * an older value repeats. False: there are no more.

@@ -466,7 +466,7 @@ static void step_audit(struct nft_sync *sync)
 static void start_repair(struct nft_sync *sync)
 {
 	size_t services[NFT_DAMAGE_CHAINS_MAX];
-	cleanup_free unsigned int *chains = NULL;
+	cleanup_free struct nft_audit_chain *chains = NULL;
 	struct nft_audit_scope scope = {.services = services};
 	const char *name;
 	size_t at = 0;
@@ -479,9 +479,15 @@ static void start_repair(struct nft_sync *sync)
 	while ((name = map_next_key(&sync->in_hand.chains, &at)))
 		scope.n_services +=
 			ruleset_find_chain(sync->input.ruleset, name, &services[scope.n_services]);
-	for (size_t i = 0; i < sync->in_hand.n_shared; i++)
-		if (sync->in_hand.shared[i])
-			chains[scope.n_chains++] = (unsigned int)i;
+	for (size_t i = 0; i < sync->in_hand.n_shared; i++) {
+		const struct nft_damage_shared *shared = &sync->in_hand.shared[i];
+
+		if (shared->touched)
+			chains[scope.n_chains++] = (struct nft_audit_chain){
+				.number = (unsigned int)i,
+				.n_lost = shared->unclear ? 0 : shared->n_lost,
+			};
+	}
 	start_audit(sync, PURPOSE_REPAIR, &scope);
 }
 

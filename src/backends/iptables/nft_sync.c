@@ -10,6 +10,7 @@
 
 #include "backends/iptables/host_facts.h"
 #include "backends/iptables/nft_damage.h"
+#include "backends/iptables/nft_left.h"
 #include "backends/iptables/nft_txn.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -26,9 +27,6 @@
  *
  * The timer takes the next step of whatever runs, without delay, or starts the repair that is due.
  * Damage is noted apart from the damage in hand, so that what happens meanwhile is not forgotten.
- *
- * Services that the kernel refused are in `left` until they change, or until the next audit of
- * everything: each of those tries them again. `told` remembers what was said about them.
  */
 
 #define RESTARTS_MAX 5  /* of an audit that others disturbed */
@@ -40,11 +38,6 @@ enum purpose {
 	PURPOSE_SYNC,
 	PURPOSE_REPAIR,
 	PURPOSE_BACKGROUND,
-};
-
-struct refused {
-	char *key;
-	char *text;
 };
 
 struct nft_sync {
@@ -68,9 +61,7 @@ struct nft_sync {
 	struct nft_damage damage;  /* not yet looked at */
 	struct nft_damage in_hand; /* of the repair that runs */
 	struct pace pace;
-	struct map left; /* of struct refused, by key; the same as in `told` */
-	struct map told; /* of struct refused, by key */
-	struct map held; /* chains that foreign rules lead to, by name, as their own values */
+	struct nft_left left;
 
 	/* of the sync that runs */
 	bool syncing;
@@ -118,110 +109,29 @@ static struct ruleset_input make_input(const struct nft_sync *sync)
 {
 	return (struct ruleset_input){
 		.now_ns = clock_now_ns(),
-		.held_chains = &sync->held,
+		.held_chains = &sync->left.held,
 		.addresses_known = sync->addresses_known,
 		.addresses = sync->addresses,
 		.n_addresses = sync->n_addresses,
 	};
 }
 
-/* -- Services that the kernel refused */
-
-static void forget_refused(struct nft_sync *sync, const char *key)
-{
-	struct refused *refused = map_remove(&sync->told, key);
-
-	map_remove(&sync->left, key);
-	if (!refused)
-		return;
-	free(refused->key);
-	free(refused->text);
-	free(refused);
-}
-
-static void forget_all_refused(struct nft_sync *sync)
-{
-	struct refused *refused;
-	size_t at = 0;
-
-	while ((refused = map_next(&sync->told, &at)))
-		forget_refused(sync, refused->key);
-	map_done(&sync->left);
-	map_done(&sync->told);
-}
+/* -- what is left as it is */
 
 static bool on_refused(void *arg, const char *key, const struct err *err)
 {
 	struct nft_sync *sync = arg;
-	struct refused *refused = map_get(&sync->told, key);
-	bool new = !refused || !streq(refused->text, err->text);
+	bool left = nft_left_refused(&sync->left, key, err);
 
-	if (sync->left.count >= NFT_AUDIT_LEFT_MAX || map_get(&sync->left, key))
-		return false;
-	sync->stats.n_refused++;
-	if (new) {
-		forget_refused(sync, key);
-		refused = xcalloc(1, sizeof(*refused));
-		refused->key = xstrdup(key);
-		refused->text = xstrdup(err->text);
-		map_set(&sync->told, refused->key, refused);
-		log_error("The kernel refused the rules of a Service, leaving it as it is",
-			  KV("ipFamily", LOG_STR(ip_family(sync))), KV("service", LOG_STR(key)),
-			  KV("err", LOG_STR(err->text)));
-	}
-	map_set(&sync->left, refused->key, refused);
-	return true;
-}
-
-/* An audit of everything has tried all of them. */
-static void tell_accepted(struct nft_sync *sync)
-{
-	struct refused *refused;
-	size_t at = 0;
-
-	while ((refused = map_next(&sync->told, &at))) {
-		if (map_get(&sync->left, refused->key))
-			continue;
-		log_info("The kernel takes the rules of a Service again",
-			 KV("ipFamily", LOG_STR(ip_family(sync))),
-			 KV("service", LOG_STR(refused->key)));
-		forget_refused(sync, refused->key);
-	}
-}
-
-static bool any_left_changed(const struct nft_sync *sync)
-{
-	for (size_t i = 0; i < sync->changes.n_services && sync->left.count > 0; i++)
-		if (map_get(&sync->left, sync->changes.services[i]))
-			return true;
-	return false;
-}
-
-/* -- chains that foreign rules lead to */
-
-static void forget_held(struct nft_sync *sync)
-{
-	char *name;
-	size_t at = 0;
-
-	while ((name = map_next(&sync->held, &at))) {
-		map_remove(&sync->held, name);
-		free(name);
-	}
-	map_done(&sync->held);
+	sync->stats.n_refused += left;
+	return left;
 }
 
 static void on_held(void *arg, const char *nat_chain)
 {
 	struct nft_sync *sync = arg;
-	char *copy;
 
-	if (map_get(&sync->held, nat_chain))
-		return;
-	copy = xstrdup(nat_chain);
-	map_set(&sync->held, copy, copy);
-	log_warning("A chain is emptied but stays, because a rule that is not ours leads to it",
-		    KV("ipFamily", LOG_STR(ip_family(sync))), KV("chain", LOG_STR(nat_chain)));
+	nft_left_hold(&sync->left, nat_chain);
 }
 
 /* -- what others do */
@@ -325,15 +235,14 @@ static void start_audit(struct nft_sync *sync, enum purpose purpose,
 			const struct nft_audit_scope *scope)
 {
 	if (scope->all) {
-		map_done(&sync->left); /* each gets another chance */
-		forget_held(sync);
+		nft_left_retry(&sync->left);
 		nft_damage_done(&sync->damage);
 		sync->audit_wanted = false;
 	}
 	sync->purpose = purpose;
 	sync->n_told = 0;
 	sync->audit_began_ns = clock_now_ns();
-	sync->audit = nft_audit_new(&sync->link, sync->input.ruleset, &sync->left, scope,
+	sync->audit = nft_audit_new(&sync->link, sync->input.ruleset, &sync->left.left, scope,
 				    &sync->audit_events);
 	wake_at(sync, 0);
 }
@@ -393,11 +302,11 @@ static void audit_done(struct nft_sync *sync)
 	drop_audit(sync);
 	switch (purpose) {
 	case PURPOSE_SYNC:
-		tell_accepted(sync);
+		nft_left_tell_accepted(&sync->left);
 		finish(sync, 0, NULL);
 		break;
 	case PURPOSE_BACKGROUND:
-		tell_accepted(sync);
+		nft_left_tell_accepted(&sync->left);
 		sync->stats.n_audits++;
 		log_audit(sync, &result);
 		sync->audit_asked = false;
@@ -655,7 +564,7 @@ static bool leave_out(struct nft_sync *sync, const struct err *err)
 	    failure->error == -ENOENT)
 		return false;
 	if (failure->type == NFT_MSG_DELCHAIN && failure->error == -EBUSY &&
-	    !map_get(&sync->held, failure->chain)) {
+	    !map_get(&sync->left.held, failure->chain)) {
 		on_held(sync, failure->chain);
 		return true;
 	}
@@ -671,8 +580,8 @@ static int try_delta(struct nft_sync *sync, struct err *err)
 	int r;
 
 	nft_txn_init(&txn, &sync->link);
-	txn.held = &sync->held;
-	txn.left = &sync->left;
+	txn.held = &sync->left.held;
+	txn.left = &sync->left.left;
 	txn.audit = sync->audit;
 	ruleset_write(sync->input.ruleset, &input, &txn.txn, &ignored);
 	r = commit_delta(sync, &txn, err);
@@ -727,7 +636,8 @@ void nft_sync_start(struct nft_sync *sync, struct model *model)
 	if (sync->begun.wants_addresses)
 		read_addresses(sync);
 	nft_listener_drain(sync->listener);
-	if (sync->begun.full || sync->damage.flushed || any_left_changed(sync))
+	if (sync->begun.full || sync->damage.flushed ||
+	    nft_left_any_changed(&sync->left, &sync->changes))
 		sync_everything(sync);
 	else
 		sync_delta(sync);
@@ -774,7 +684,7 @@ int nft_sync_new(const struct nft_sync_input *input, struct nft_sync **ret, stru
 	int r;
 
 	sync->input = *input;
-	sync->family = input->settings->family;
+	sync->family = sync->left.family = input->settings->family;
 	sync->audit_events = (struct nft_audit_events){
 		.differs = on_difference,
 		.refused = on_refused,
@@ -808,8 +718,7 @@ struct nft_sync *nft_sync_free(struct nft_sync *sync)
 	nft_link_close(&sync->link);
 	nft_damage_done(&sync->damage);
 	nft_damage_done(&sync->in_hand);
-	forget_all_refused(sync);
-	forget_held(sync);
+	nft_left_done(&sync->left);
 	event_free(sync->timer);
 	free(sync->addresses);
 	free(sync);

@@ -76,37 +76,43 @@ class World:
 
 def measure(world, runs, seconds):
     found = {(kind, on): [] for kind in KINDS for on in (False, True)}
-    for _ in range(runs):
-        for on in (False, True):
+    for number in range(runs):
+        for on in (False, True) if number % 2 else (True, False):
             world.start(on)
             for kind in KINDS:
                 found[kind, on].append(world.run(kind, seconds))
                 world.cluster.node.run('conntrack', '-F')
-    return {key: statistics.median(values) for key, values in found.items()}
+    return found
+
+
+def row(mode, words, unit, off, on):
+    """The spread is that of the middle half of the runs without counting: what the machine itself varies by."""
+    low, middle, high = statistics.quantiles(off, n=4)
+    counted = statistics.median(on)
+    return (f'| {mode} | {words} | {middle / unit:,.0f} | {counted / unit:,.0f} | {100 * (counted / middle - 1):+.1f} % | '
+            f'{100 * (high - low) / middle:.1f} % |')
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument('load', help='the program bench-traffic')
-    parser.add_argument('--runs', type=int, default=5)
-    parser.add_argument('--seconds', type=float, default=3)
+    parser.add_argument('--runs', type=int, default=12)
+    parser.add_argument('--seconds', type=float, default=2)
     parser.add_argument('--modes', default='iptables,nftables')
     parser.add_argument('--print', action='store_true', help='leave docs/performance.md alone')
     args = parser.parse_args()
     lines = [f"Measured on {time.strftime('%Y-%m-%d', time.gmtime())} with `make bench-traffic`: {os.cpu_count()} cores; Linux "
              f"{platform.release()}. Medians of {args.runs} runs of {args.seconds:g} s each, off and on in turn.", '',
-             '| mode | | off | on | difference |', '|---|---|---|---|---|']
+             '| mode | | off | on | difference | spread of the runs |', '|---|---|---|---|---|---|']
     for mode in args.modes.split(','):
         world = World(mode, str(pathlib.Path(args.load).resolve()))
         try:
-            medians = measure(world, args.runs, args.seconds)
-            for kind, (words, unit) in KINDS.items():
-                off, on = medians[kind, False], medians[kind, True]
-                lines.append(f'| {mode} | {words} | {off / unit:,.0f} | {on / unit:,.0f} | {100 * (on / off - 1):+.1f} % |')
+            found = measure(world, args.runs, args.seconds)
+            lines += [row(mode, words, unit, found[kind, False], found[kind, True]) for kind, (words, unit) in KINDS.items()]
             flows, cost = world.round_cost()
         finally:
             world.cluster.close()
-        lines.append(f'| {mode} | CPU time of a round over {flows:,.0f} flows | | {cost:.0f} ms | |')
+        lines.append(f'| {mode} | CPU time of a round over {flows:,.0f} flows | | {cost:.0f} ms | | |')
     text = '\n'.join(lines) + '\n'
     print(text)
     if not args.print:

@@ -105,6 +105,36 @@ void chain_name(struct chain chain, char out[static CHAIN_NAME_MAX])
 		snprintf(out, CHAIN_NAME_MAX, "%s", names[chain.id]);
 }
 
+/* "NAME-" and a number, as chain_name() prints it. */
+static bool parse_number(const char *text, uint32_t *ret)
+{
+	uint32_t number = 0;
+
+	if (*text < '1' || *text > '9' || strlen(text) > 9)
+		return false;
+	for (; *text >= '0' && *text <= '9'; text++)
+		number = number * 10 + (uint32_t)(*text - '0');
+	*ret = number;
+	return !*text;
+}
+
+bool chain_parse(const char *name, struct chain *ret)
+{
+	for (enum chain_id id = 0; id < CHAIN_COUNT; id++) {
+		size_t n = strlen(names[id]);
+		uint32_t number = 0;
+
+		if (strncmp(name, names[id], n) != 0)
+			continue;
+		if (id < CHAIN_FIXED_COUNT ? name[n] != '\0'
+					   : name[n] != '-' || !parse_number(name + n + 1, &number))
+			continue;
+		*ret = (struct chain){id, number};
+		return true;
+	}
+	return false;
+}
+
 void chain_comment(struct chain chain, char out[static 128])
 {
 	const char *comment = comments[chain.id];

@@ -73,6 +73,8 @@ struct chain_hook {
 
 const struct chain_hook *chain_hook(enum chain_id id); /* NULL: no base chain */
 void chain_name(struct chain chain, char out[static CHAIN_NAME_MAX]);
+/* The way back; false: it is none of ours. */
+bool chain_parse(const char *name, struct chain *ret);
 void chain_comment(struct chain chain, char out[static 128]);
 
 /* A chain of the pairs above: as it is, or its twin for node ports. */

@@ -283,7 +283,7 @@ static void put_data(struct text *text, enum family family, const struct element
 	}
 }
 
-void statement_text_element(struct text *text, enum family family, const struct element *element)
+void statement_text_key(struct text *text, enum family family, const struct element *element)
 {
 	const struct container_type *type = &container_types[element->container];
 	const uint8_t *at = element->bytes;
@@ -297,6 +297,11 @@ void statement_text_element(struct text *text, enum family family, const struct 
 		text_printf(text, "/%u", element->prefix);
 	if (element->comment)
 		text_printf(text, " comment \"%.*s\"", ELEMENT_COMMENT_MAX, element->comment);
+}
+
+void statement_text_element(struct text *text, enum family family, const struct element *element)
+{
+	statement_text_key(text, family, element);
 	put_data(text, family, element);
 }
 

@@ -11,5 +11,7 @@
 void statement_text_rule(struct text *text, enum family family, const struct nft_rule *rule);
 /* "10.96.0.1 . tcp . 80 comment "default/web" : goto pick-2" */
 void statement_text_element(struct text *text, enum family family, const struct element *element);
+/* The same without what is behind the colon. */
+void statement_text_key(struct text *text, enum family family, const struct element *element);
 /* "type ipv4_addr . inet_proto . inet_service : verdict" */
 void statement_text_type(struct text *text, enum family family, enum container container);

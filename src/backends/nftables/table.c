@@ -218,11 +218,23 @@ static void take_verdict(const struct nlattr *data, struct table_element *elemen
 {
 	const struct nlattr *verdict = inside(data, NFTA_DATA_VERDICT);
 	const struct nlattr *chain = verdict ? inside(verdict, NFTA_VERDICT_CHAIN) : NULL;
+	const struct nlattr *code = verdict ? inside(verdict, NFTA_VERDICT_CODE) : NULL;
 	size_t n = chain ? mnl_attr_get_payload_len(chain) : 0;
 
 	element->verdict = verdict;
+	if (code && mnl_attr_get_payload_len(code) == sizeof(uint32_t))
+		element->code = (int32_t)be32toh(mnl_attr_get_u32(code));
 	if (n > 0 && ((const char *)mnl_attr_get_payload(chain))[n - 1] == '\0')
 		element->chain = mnl_attr_get_payload(chain);
+}
+
+static void take_end(const struct nlattr *attribute, struct table_element *element)
+{
+	size_t n = 0;
+	const uint8_t *end = value_of(attribute, &n);
+
+	if (end && n == element->key_size)
+		element->key_end = end;
 }
 
 static void take_data(const struct nlattr *attribute, struct table_element *element)
@@ -248,8 +260,12 @@ static int take_element(const struct nlattr *nest, table_element_fn *fn, void *a
 	for (; fits(attribute, end); attribute = mnl_attr_next(attribute)) {
 		if (mnl_attr_get_type(attribute) == NFTA_SET_ELEM_KEY)
 			element.key = value_of(attribute, &element.key_size);
+		else if (mnl_attr_get_type(attribute) == NFTA_SET_ELEM_KEY_END)
+			take_end(attribute, &element);
 		else if (mnl_attr_get_type(attribute) == NFTA_SET_ELEM_DATA)
 			take_data(attribute, &element);
+		else if (mnl_attr_get_type(attribute) == NFTA_SET_ELEM_USERDATA)
+			element.user_data = attribute;
 		else if (mnl_attr_get_type(attribute) == NFTA_SET_ELEM_TIMEOUT)
 			element.timeout_ms = milliseconds_of(attribute);
 		else if (mnl_attr_get_type(attribute) == NFTA_SET_ELEM_EXPIRATION)

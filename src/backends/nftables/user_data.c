@@ -82,6 +82,25 @@ void user_data_comment(struct nlmsghdr *message, uint16_t attribute, const char 
 	mnl_attr_put(message, attribute, data.n, data.bytes);
 }
 
+bool user_data_read_comment(const struct nlattr *attribute, char out[static USER_DATA_COMMENT_MAX])
+{
+	const uint8_t *data = attribute ? mnl_attr_get_payload(attribute) : NULL;
+	size_t left = attribute ? mnl_attr_get_payload_len(attribute) : 0;
+
+	while (left >= 2 && left - 2 >= data[1]) {
+		size_t n = data[1];
+
+		if (data[0] == ENTRY_COMMENT && n > 0) {
+			memcpy(out, data + 2, n);
+			out[n - 1] = '\0'; /* as a rule it is there */
+			return true;
+		}
+		data += 2 + n;
+		left -= 2 + n;
+	}
+	return false;
+}
+
 /* An expression: its kind, and up to three numbers that make it. */
 static void put_expression(struct user_data *to, uint8_t type, uint32_t kind,
 			   const uint32_t *numbers, size_t n)

@@ -8,12 +8,6 @@
 
 /* -- what iptables-save says */
 
-struct saved_chain {
-	char *key; /* "nat KUBE-SERVICES" */
-	char **lines;
-	size_t n, capacity;
-};
-
 struct saved_rules {
 	struct map chains; /* by key */
 	char table[32];    /* whose lines are being read */
@@ -32,8 +26,10 @@ struct saved_rules *saved_rules_free(struct saved_rules *saved)
 	if (!saved)
 		return NULL;
 	while ((chain = map_next(&saved->chains, &at))) {
-		for (size_t i = 0; i < chain->n; i++)
-			free(chain->lines[i]);
+		for (size_t i = 0; i < chain->n; i++) {
+			free(chain->lines[i].plain);
+			free(chain->lines[i].text);
+		}
 		free(chain->lines);
 		free(chain->key);
 		free(chain);
@@ -43,17 +39,22 @@ struct saved_rules *saved_rules_free(struct saved_rules *saved)
 	return NULL;
 }
 
-static void saved_rules_cleanup(struct saved_rules **saved)
+void saved_rules_cleanup(struct saved_rules **saved)
 {
 	saved_rules_free(*saved);
 }
 
-static struct saved_chain *find_chain(const struct saved_rules *saved, const char *table,
-				      const char *name)
+const struct saved_chain *saved_rules_chain(const struct saved_rules *saved, const char *table,
+					    const char *name)
 {
 	cleanup_free char *key = xasprintf("%s %s", table, name);
 
 	return map_get(&saved->chains, key);
+}
+
+const struct saved_chain *saved_rules_next(const struct saved_rules *saved, size_t *at)
+{
+	return map_next(&saved->chains, at);
 }
 
 static struct saved_chain *open_chain(struct saved_rules *saved, const char *name, size_t n)
@@ -67,6 +68,7 @@ static struct saved_chain *open_chain(struct saved_rules *saved, const char *nam
 	}
 	chain = xcalloc(1, sizeof(*chain));
 	chain->key = key;
+	chain->name = key + strlen(saved->table) + 1;
 	map_set(&saved->chains, chain->key, chain);
 	return chain;
 }
@@ -80,8 +82,7 @@ static void cut(char *line, const char *from, size_t n)
 		memmove(at, at + n, strlen(at + n) + 1);
 }
 
-/* Without what depends on the host: see the header. */
-static char *plain_line(const char *line)
+char *saved_rules_plain(const char *line)
 {
 	static const char counter[] = " -m nfacct --nfacct-name ";
 	char *copy = xstrdup(line);
@@ -113,8 +114,9 @@ void saved_rules_line(struct saved_rules *saved, const char *line)
 		open_chain(saved, line + 1, strcspn(line + 1, " "));
 	} else if (has_prefix(line, "-A ")) {
 		chain = open_chain(saved, line + 3, strcspn(line + 3, " "));
-		array_grow(&chain->lines, &chain->capacity, chain->n, sizeof(char *));
-		chain->lines[chain->n++] = plain_line(line);
+		array_grow(&chain->lines, &chain->capacity, chain->n, sizeof(*chain->lines));
+		chain->lines[chain->n++] =
+			(struct saved_line){xstrdup(line), saved_rules_plain(line)};
 	}
 }
 
@@ -123,15 +125,15 @@ void saved_rules_line(struct saved_rules *saved, const char *line)
 static bool has_line(const struct saved_chain *chain, const char *line)
 {
 	for (size_t i = 0; i < chain->n; i++)
-		if (streq(chain->lines[i], line))
+		if (streq(chain->lines[i].plain, line))
 			return true;
 	return false;
 }
 
 static void compare_step(const struct saved_rules *saved, struct step *step)
 {
-	const struct saved_chain *chain = find_chain(saved, step->table, step->chain);
-	cleanup_free char *line = plain_line(step->rule);
+	const struct saved_chain *chain = saved_rules_chain(saved, step->table, step->chain);
+	cleanup_free char *line = saved_rules_plain(step->rule);
 
 	if (!chain)
 		step->kernel = "there is no such chain";
@@ -162,14 +164,16 @@ static void find_extra(const struct saved_chain *saved, struct iptables_rules *r
 	bool order = is_own(chain->name);
 
 	for (size_t i = 0; i < chain->n; i++) {
-		lines[i] = plain_line(iptables_rules_text(rules, chain, chain->v[i]));
+		lines[i] = saved_rules_plain(iptables_rules_text(rules, chain, chain->v[i]));
 		map_set(&planned, lines[i], lines[i]);
 	}
 	for (size_t i = 0; i < saved->n; i++) {
-		if (!map_get(&planned, saved->lines[i]))
-			kernel_rules_note(explanation, xasprintf("a rule that is not planned: %s",
-								 saved->lines[i]));
-		else if (order && saved->n == chain->n && !streq(saved->lines[i], lines[i]))
+		const char *line = saved->lines[i].plain;
+
+		if (!map_get(&planned, line))
+			kernel_rules_note(explanation,
+					  xasprintf("a rule that is not planned: %s", line));
+		else if (order && saved->n == chain->n && !streq(line, lines[i]))
 			order = false;
 	}
 	if (is_own(chain->name) && !order)
@@ -196,11 +200,11 @@ static void compare_chain(const struct saved_rules *saved, struct iptables_rules
 {
 	struct iptables_chain *chain =
 		iptables_rules_chain(rules, table_of(step->table), step->chain);
-	struct saved_chain *found = find_chain(saved, step->table, step->chain);
+	const struct saved_chain *found = saved_rules_chain(saved, step->table, step->chain);
 
 	if (!chain || !found || !is_ours(chain->name) || map_get(seen, found->key))
 		return;
-	map_set(seen, found->key, found);
+	map_set(seen, found->key, chain);
 	find_extra(found, rules, chain, explanation);
 }
 
@@ -242,14 +246,13 @@ static void on_done(void *arg, int r, struct err *err)
 	reading->err = *err;
 }
 
-int kernel_iptables_compare(struct explain *explain, struct explanation *explanation,
-			    enum iptables_variant variant, struct err *err)
+int saved_rules_read(enum family family, enum iptables_variant variant, struct saved_rules **ret,
+		     struct err *err)
 {
-	attr_cleanup(saved_rules_cleanup) struct saved_rules *saved = saved_rules_new();
+	cleanup_saved_rules struct saved_rules *saved = saved_rules_new();
 	struct reading reading = {.saved = saved};
 	struct iptables_tool *tool = NULL;
-	int r = iptables_tool_open(NULL, explain_input(explain)->settings->family, variant, &tool,
-				   err);
+	int r = iptables_tool_open(NULL, family, variant, &tool, err);
 
 	if (r < 0)
 		return r;
@@ -261,6 +264,18 @@ int kernel_iptables_compare(struct explain *explain, struct explanation *explana
 		*err = reading.err;
 		return reading.r;
 	}
+	*ret = take(saved);
+	return 0;
+}
+
+int kernel_iptables_compare(struct explain *explain, struct explanation *explanation,
+			    enum iptables_variant variant, struct err *err)
+{
+	cleanup_saved_rules struct saved_rules *saved = NULL;
+	int r = saved_rules_read(explain_input(explain)->settings->family, variant, &saved, err);
+
+	if (r < 0)
+		return r;
 	saved_rules_compare(saved, explain_iptables(explain), explanation);
 	return 0;
 }

@@ -95,13 +95,12 @@ struct writer *nftables_rules_writer(struct nftables_rules *rules)
 	return &rules->writer;
 }
 
-void nftables_rules_plan(struct nftables_rules *rules, const struct settings *settings,
-			 struct model *model, const struct host *host)
+void nftables_rules_plan_state(struct nftables_rules *rules, struct state *state,
+			       struct model *model, const struct host *host)
 {
-	struct state *state = state_new(settings);
 	struct model_changes changes;
 
-	model_take_changes(model, settings->family, &changes);
+	model_take_changes(model, rules->writer.family, &changes);
 	state_begin(state, &(struct state_input){.model = model,
 						 .changes = &changes,
 						 .full = true,
@@ -110,6 +109,14 @@ void nftables_rules_plan(struct nftables_rules *rules, const struct settings *se
 	model_changes_done(&changes);
 	state_write_chains(state, &rules->writer);
 	state_write_elements(state, &rules->writer);
+}
+
+void nftables_rules_plan(struct nftables_rules *rules, const struct settings *settings,
+			 struct model *model, const struct host *host)
+{
+	struct state *state = state_new(settings);
+
+	nftables_rules_plan_state(rules, state, model, host);
 	state_free(state);
 }
 
@@ -140,13 +147,18 @@ static bool range_holds(const struct element *range, const struct element *key, 
 	       prefix_contains(&prefix, &client);
 }
 
+const struct element_list *nftables_rules_elements(struct nftables_rules *rules)
+{
+	if (!rules->sorted)
+		element_list_sort(&rules->elements);
+	rules->sorted = true;
+	return &rules->elements;
+}
+
 const struct element *nftables_rules_find(struct nftables_rules *rules, const struct element *key)
 {
-	struct element_list *list = &rules->elements;
+	const struct element_list *list = nftables_rules_elements(rules);
 
-	if (!rules->sorted)
-		element_list_sort(list);
-	rules->sorted = true;
 	if (!container_types[key->container].ranges)
 		return list->n > 0 ? bsearch(key, list->v, list->n, sizeof(*list->v), compare)
 				   : NULL;

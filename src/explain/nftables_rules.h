@@ -52,8 +52,15 @@ struct writer *nftables_rules_writer(struct nftables_rules *rules);
 void nftables_rules_plan(struct nftables_rules *rules, const struct settings *settings,
 			 struct model *model, const struct host *host);
 
+/* The same with a state that is new, but knows ids of affinity (state_affinity_ids()). */
+struct state;
+void nftables_rules_plan_state(struct nftables_rules *rules, struct state *state,
+			       struct model *model, const struct host *host);
+
 struct nftables_chain *nftables_rules_chain(const struct nftables_rules *rules,
 					    struct chain chain); /* NULL: none */
+/* All of them, sorted. */
+const struct element_list *nftables_rules_elements(struct nftables_rules *rules);
 /* The element of that key, or for source ranges the one whose range holds it; NULL: none. */
 const struct element *nftables_rules_find(struct nftables_rules *rules, const struct element *key);
 const char *nftables_rules_text(struct nftables_rules *rules, struct nftables_rule *rule);

@@ -19,7 +19,8 @@ MAY_USE = {
     'backends': {'base', 'model', 'plan', 'kernel', 'backends'},
     'chart': {'base', 'model', 'plan', 'backends', 'chart'},
     'explain': {'base', 'model', 'plan', 'kernel', 'backends', 'explain'},
-    'cli': {'base', 'model', 'kernel', 'plan', 'sources', 'serving', 'backends', 'chart', 'explain', 'cli'},
+    'diff': {'base', 'model', 'plan', 'kernel', 'backends', 'explain', 'diff'},
+    'cli': {'base', 'model', 'kernel', 'plan', 'sources', 'serving', 'backends', 'chart', 'explain', 'diff', 'cli'},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 

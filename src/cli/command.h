@@ -17,6 +17,7 @@ enum command_id {
 	COMMAND_EXPLAIN,
 	COMMAND_LIST,
 	COMMAND_CHART,
+	COMMAND_DIFF,
 	COMMAND_CLEANUP,
 	COMMAND_COMPLETION,
 	COMMAND_VERSION,
@@ -31,7 +32,7 @@ enum exit_code {
 	EXIT_USAGE = 2,
 	/* of `explain`, where 1 means that a connection does not reach a backend */
 	EXIT_KERNEL_DIFFERS = 3,
-	EXIT_NO_STATE = 4, /* what should be explained cannot be read */
+	EXIT_NO_STATE = 4, /* what should be explained or compared cannot be read */
 };
 
 struct command {
@@ -56,6 +57,7 @@ int cmd_render(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
 int cmd_list(int argc, char **argv);
 int cmd_chart(int argc, char **argv);
+int cmd_diff(int argc, char **argv);
 int cmd_cleanup(int argc, char **argv);
 int cmd_completion(int argc, char **argv);
 int cmd_version(int argc, char **argv);

@@ -26,8 +26,9 @@
 #define LIST    (1u << COMMAND_LIST)
 #define CHART   (1u << COMMAND_CHART)
 #define SHELLS  (1u << COMMAND_COMPLETION)
-#define LOOK    (EXPLAIN | LIST | CHART) /* read-only, once */
-#define BOTH    (RUN | RENDER | LOOK)    /* all that plan rules */
+#define DIFF    (1u << COMMAND_DIFF)
+#define LOOK    (EXPLAIN | LIST | CHART | DIFF) /* read-only, once */
+#define BOTH    (RUN | RENDER | LOOK)           /* all that plan rules */
 #define ALWAYS  (RUN | RENDER | LOOK | CLEANUP | SHELLS | VERSION | HELP)
 #define LOGS    (RUN | RENDER | LOOK | CLEANUP)
 
@@ -157,7 +158,7 @@ const struct flag options_flags[] = {
 
 	{.group = OUTPUT, .commands = EXPLAIN | LIST, ARGUMENT(argument)},
 	{.group = OUTPUT, .commands = SHELLS, ARGUMENT(argument)},
-	{.group = OUTPUT, .name = "output", .letter = 'o', STRING(output), .commands = EXPLAIN | LIST, .initial = "human", .value = "human|json|yaml",
+	{.group = OUTPUT, .name = "output", .letter = 'o', STRING(output), .commands = EXPLAIN | LIST | DIFF, .initial = "human", .value = "human|json|yaml",
 	 .help = "For people, or as a document for programs, with the same content."},
 	{.group = OUTPUT, .name = "from", STRING(from), .commands = EXPLAIN, .value = "pod|node|outside|ip",
 	 .help = "Who connects: a pod, this node, somebody outside the cluster, or an address. Without it: a pod for a cluster IP, somebody outside for all else."},

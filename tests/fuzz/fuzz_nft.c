@@ -13,7 +13,9 @@
 #include <linux/netfilter/nf_tables.h>
 #include <stdlib.h>
 
+#include "backends/nftables/expression_text.h"
 #include "backends/nftables/table.h"
+#include "diff/diff_elements.h"
 #include "kernel/nft_batch.h"
 #include "kernel/nft_describe.h"
 #include "kernel/nft_dump.h"
@@ -35,6 +37,42 @@ static void on_element(void *arg, const struct table_element *element)
 		*sum ^= element->data[i];
 }
 
+/* Whatever a rule is made of, its words are on one line. */
+static void read_rule(const struct nlmsghdr *message)
+{
+	for (enum family family = 0; family < FAMILY_COUNT; family++) {
+		cleanup_text struct text text = {0};
+		cleanup_free char *line = NULL;
+
+		expression_text_rule(&text, family, message);
+		line = text_dup(&text);
+		assert(!strchr(line, '\n'));
+	}
+}
+
+/* Elements as each of the containers would have them, each of them a line of a diff. */
+static void read_elements(const struct nlmsghdr *message)
+{
+	struct nftables_rules *none = nftables_rules_new(FAMILY_IPV4);
+
+	for (enum container container = 0; container < CONTAINER_COUNT; container++) {
+		const struct diff_place place = {FAMILY_IPV4, "kube-proxy", "map", "any"};
+		cleanup_diff struct diff diff = {0};
+		struct diff_elements elements;
+		struct err ignored;
+		size_t n = 0;
+
+		diff_elements_init(&elements, FAMILY_IPV4, container);
+		diff_elements_take(&elements, message, &ignored);
+		diff_elements_compare(&diff, &place, none, &elements);
+		for (size_t i = 0; i < diff.n; i++)
+			n += diff.v[i].n_lines;
+		assert(n == elements.n);
+		diff_elements_done(&elements);
+	}
+	nftables_rules_free(none);
+}
+
 /* Looks at everything that a reader might. */
 static void look_at(const struct nlmsghdr *message)
 {
@@ -53,6 +91,8 @@ static void look_at(const struct nlmsghdr *message)
 		nft_message_u64(message, type, &large);
 	}
 	table_each_element(message, on_element, &sum, &ignored);
+	read_rule(message);
+	read_elements(message);
 	nft_describe(message, words, sizeof(words));
 	for (size_t offset = 0; offset < message->nlmsg_len + 8; offset += 4)
 		nft_describe_attribute(message, offset, place, sizeof(place));

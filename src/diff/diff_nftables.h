@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Table kube-proxy of nftables mode, in nft's words: base chains, the rules of chains, elements of sets
+ * and maps.
+ *
+ * No differences are: clients that affinity remembers, which packets write; which slot of its group
+ * an endpoint has, because one keeps its own when others go; chains with a number that nobody uses
+ * any more, which stay for a while; and ids of affinity, which are taken from the kernel.
+ */
+
+#include "base/err.h"
+#include "diff/diff.h"
+#include "explain/nftables_rules.h"
+#include "plan/settings.h"
+
+/* Appends the differences of one family. An error: the kernel's table cannot be read. */
+int diff_nftables(struct diff *diff, const struct settings *settings, struct model *model,
+		  const struct host *host, struct err *err);

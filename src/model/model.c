@@ -615,6 +615,41 @@ void model_changes_done(struct model_changes *changes)
 	*changes = (struct model_changes){0};
 }
 
+/* -- an excerpt */
+
+/* Which endpoints are local is in the packed slices, so they are copied as they are. */
+static void copy_record(struct model *to, const struct record *record)
+{
+	model_set_service(to, service_ref(record->service));
+	for (size_t i = 0; i < FAMILY_COUNT; i++)
+		for (const struct packed *p = record->share[i].slices; p; p = p->next)
+			replace_slice(to, packed_copy(p), 0);
+}
+
+struct model *model_excerpt(const struct model *model, const char *const *keys, size_t n_keys)
+{
+	struct model *excerpt = model_new(model->node_name, model->start_time_ns);
+	struct service_cidr *cidr;
+	size_t at = 0;
+
+	if (model->node)
+		model_set_node(excerpt, node_ref(model->node));
+	for (enum family family = 0; family < FAMILY_COUNT; family++)
+		if (model->tracker[family].ignored)
+			model_ignore_family(excerpt, family);
+	while ((cidr = map_next(&model->cidrs.objects, &at)))
+		model_set_service_cidr(excerpt, service_cidr_ref(cidr));
+	for (size_t i = 0; i < n_keys; i++) {
+		const struct record *record = map_get(&model->records, keys[i]);
+
+		if (record && record->service)
+			copy_record(excerpt, record);
+	}
+	return excerpt;
+}
+
+/* -- */
+
 static int compare_addrs(const void *a, const void *b)
 {
 	return addr_compare(a, b);

@@ -68,6 +68,13 @@ struct endpoints *model_endpoints(const struct model *model, enum family family,
 /* Entries in the lists of all service ports that a known Service has, ready or not. */
 size_t model_count_endpoints(const struct model *model, enum family family);
 
+/*
+ * A model of its own with these Services only, their slices, and the same Node and ranges: for who wants to
+ * plan a few of them without touching what the families have pending here. Everything in it is pending.
+ * Costs as much as these Services are large. Unknown keys are left out.
+ */
+struct model *model_excerpt(const struct model *model, const char *const *keys, size_t n_keys);
+
 struct model_trigger {
 	const char *service; /* key */
 	int64_t time_ns;

@@ -96,6 +96,16 @@ struct packed *packed_new(const struct slice *slice, const char *node_name)
 	return packed;
 }
 
+struct packed *packed_copy(const struct packed *packed)
+{
+	size_t n = offsetof(struct packed, data) + packed->size;
+	struct packed *copy = xmalloc(n);
+
+	memcpy(copy, packed, n);
+	copy->next = NULL;
+	return copy;
+}
+
 bool packed_equal(const struct packed *a, const struct packed *b)
 {
 	return a->family == b->family && a->size == b->size &&

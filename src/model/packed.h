@@ -21,6 +21,8 @@ struct packed {
 /* Released with free(). The trigger time is not kept. node_name: what is local; "": nothing is. */
 struct packed *packed_new(const struct slice *slice, const char *node_name)
 	__attribute__((returns_nonnull));
+/* Released with free(), too; in no chain. */
+struct packed *packed_copy(const struct packed *packed) __attribute__((returns_nonnull));
 bool packed_equal(const struct packed *a, const struct packed *b);
 const char *packed_key(const struct packed *packed);
 const char *packed_service_key(const struct packed *packed);

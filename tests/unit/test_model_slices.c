@@ -381,6 +381,38 @@ static void trigger_time_of_identical_slice_is_not_recorded(void **state)
 	assert_triggers(*state, "ns/ep1@1");
 }
 
+/* It has what the model has now, taken or not, and the model does not notice. */
+static void excerpt_has_single_services_and_their_endpoints(void **state)
+{
+	static const char *const keys[] = {"ns1/svc1", "ns1/unknown"};
+	struct model *model = *state;
+	struct service_cidr *cidr = service_cidr_new("all");
+	struct service *service = build_service("ns1/svc1", "10.96.0.1");
+	struct model *excerpt;
+	size_t n, at = 0;
+
+	cidr->cidrs[cidr->n_cidrs++] = build_prefix("10.96.0.0/12");
+	model_set_service_cidr(model, cidr);
+	model_ignore_family(model, FAMILY_IPV6);
+	build_port(service, "a", PROTOCOL_TCP, 80, 0);
+	model_set_service(model, service);
+	model_set_service(model, build_service("ns1/other", "10.96.0.2"));
+	set(model, "ns1/s1 svc1 " PORTS " 10.0.1.1@host2,10.0.1.2@host1");
+	take_all(model);
+	set(model, "ns1/s2 svc1 " PORTS " 10.0.1.3@host1");
+	excerpt = model_excerpt(model, keys, ARRAY_SIZE(keys));
+	assert_int_equal(model_pending_slices(model, FAMILY_IPV4), 1);
+	assert_string_equal(model_next_service(excerpt, &at)->key, "ns1/svc1");
+	assert_null(model_next_service(excerpt, &at));
+	assert_true(model_ignores_family(excerpt, FAMILY_IPV6));
+	model_service_cidrs(excerpt, FAMILY_IPV4, &n);
+	assert_int_equal(n, 1);
+	assert_int_equal(take_all(excerpt), 1);
+	assert_list(excerpt, "ns1/svc1", "a", "10.0.1.1:80 10.0.1.2:80* 10.0.1.3:80*");
+	assert_list(model, "ns1/svc1", "a", "10.0.1.1:80 10.0.1.2:80*");
+	model_free(excerpt);
+}
+
 #define MODEL_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -413,6 +445,7 @@ int main(void)
 		MODEL_TEST(trigger_time_add_delete_add_keeps_the_new_one),
 		MODEL_TEST(trigger_time_delete_of_unknown),
 		MODEL_TEST(trigger_time_of_identical_slice_is_not_recorded),
+		MODEL_TEST(excerpt_has_single_services_and_their_endpoints),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

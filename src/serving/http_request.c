@@ -136,6 +136,8 @@ static int parse_header(char *line, size_t *body, struct http_request *ret)
 		take_connection(value, ret);
 	else if (strcasecmp(line, "Accept") == 0)
 		ret->accept = value;
+	else if (strcasecmp(line, "Host") == 0)
+		ret->host = value;
 	else if (strcasecmp(line, "Transfer-Encoding") == 0)
 		*body = SIZE_MAX;
 	else if (strcasecmp(line, "Content-Length") == 0)
@@ -170,7 +172,7 @@ int http_request_parse(char *data, size_t n, struct http_request *ret)
 		return 0;
 	if (memchr(data, '\0', length))
 		return -EBADMSG;
-	*ret = (struct http_request){.accept = "", .body = ""};
+	*ret = (struct http_request){.accept = "", .host = "", .body = ""};
 	line = next_line(&at, data + length);
 	r = line ? parse_request_line(line, ret) : -EBADMSG;
 	while (r == 0 && (line = next_line(&at, data + length)))

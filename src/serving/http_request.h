@@ -28,6 +28,7 @@ struct http_request {
 	const char *query;  /* behind the '?'; "" when there is none */
 	bool keep_alive;    /* the client may send another request */
 	const char *accept; /* the header; "" when there is none */
+	const char *host;   /* likewise */
 	const char *body;   /* no NUL behind it */
 	size_t n_body;      /* 0 also for one that is not read */
 };

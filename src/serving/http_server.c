@@ -402,8 +402,14 @@ static const char *status_text(int status)
 		return "Not Found";
 	case 405:
 		return "Method Not Allowed";
+	case 421:
+		return "Misdirected Request";
+	case 422:
+		return "Unprocessable Content";
 	case 431:
 		return "Request Header Fields Too Large";
+	case 500:
+		return "Internal Server Error";
 	case 501:
 		return "Not Implemented";
 	case 503:
@@ -511,6 +517,11 @@ void http_stream_send(struct http_stream *stream, const char *data, size_t n)
 		end_connection(connection); /* frees the stream and tells its owner */
 	else if (evbuffer_add(out, data, n) < 0)
 		abort(); /* out of memory, as in util.c */
+}
+
+size_t http_stream_pending(const struct http_stream *stream)
+{
+	return evbuffer_get_length(bufferevent_get_output(stream->connection->bufev));
 }
 
 void http_stream_close(struct http_stream *stream)

@@ -74,4 +74,6 @@ struct http_stream;
 struct http_stream *http_stream(struct http_exchange *exchange, const char *content_type,
 				void (*gone)(void *arg), void *arg);
 void http_stream_send(struct http_stream *stream, const char *data, size_t n);
+/* Bytes that the kernel has not taken yet: how far the client lags behind. */
+size_t http_stream_pending(const struct http_stream *stream);
 void http_stream_close(struct http_stream *stream);

@@ -109,13 +109,14 @@ static void connection_ends_as_asked_or_after_a_body(void **state attr_unused)
 static void a_short_body_belongs_to_the_request(void **state attr_unused)
 {
 	static const char text[] =
-		"PUT / HTTP/1.1\r\nAccept: a/b\r\nContent-Length: 2\r\n\r\n10GET";
+		"PUT / HTTP/1.1\r\nAccept: a/b\r\nHost: c:1\r\nContent-Length: 2\r\n\r\n10GET";
 	char buffer[HTTP_HEAD_MAX];
 	struct http_request request;
 
 	assert_int_equal(parse(text, buffer, &request), strlen(text) - 3);
 	assert_int_equal(request.method, HTTP_PUT);
 	assert_string_equal(request.accept, "a/b");
+	assert_string_equal(request.host, "c:1");
 	assert_int_equal(request.n_body, 2);
 	assert_memory_equal(request.body, "10", 2);
 	assert_int_equal(parse("PUT / HTTP/1.1\r\nContent-Length: 2\r\n\r\n1", buffer, &request),

@@ -2,27 +2,8 @@
 
 /* A server and its clients on one loop, over the loopback: what clients see, and what they may not do. */
 
+#include "http_client.h"
 #include "serving/http_server.h"
-
-/* clang-format off */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
-/* clang-format on */
-
-#include <errno.h>
-#include <event2/event.h>
-#include <netinet/in.h>
-#include <poll.h>
-#include <stdlib.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include "base/clock.h"
-
-#define PATIENCE_NS (20 * CLOCK_NS_PER_SECOND)
 
 struct lab {
 	struct event_base *loop;
@@ -79,56 +60,17 @@ static void lab_close(struct lab *lab)
 
 static int client(struct lab *lab)
 {
-	struct sockaddr_in address = {
-		.sin_family = AF_INET,
-		.sin_port = htons(http_server_port(lab->server)),
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-	};
-	int fd = socket(AF_INET, SOCK_STREAM, 0);
-
-	assert_true(fd >= 0);
-	assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
-	return fd;
+	return client_connect(lab->server, 0);
 }
 
-static void send_text(int fd, const char *text)
-{
-	assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), (ssize_t)strlen(text));
-}
-
-/* Lets the server do what it can, then waits a moment for something to reach the client. */
 static void turn(struct lab *lab, int fd)
 {
-	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
-
-	event_base_loop(lab->loop, EVLOOP_NONBLOCK);
-	poll(&poll_fd, 1, 5);
+	client_turn(lab->loop, fd);
 }
 
-/* Reads until `until` shows up, or (NULL) the end. Returns what came. */
 static char *read_until(struct lab *lab, int fd, const char *until)
 {
-	cleanup_text struct text text = {0};
-	int64_t limit = clock_now_ns() + PATIENCE_NS;
-	char *all = text_dup(&text);
-
-	for (;;) {
-		char buffer[65536];
-		ssize_t n = recv(fd, buffer, sizeof(buffer), MSG_DONTWAIT);
-
-		assert_true(clock_now_ns() < limit);
-		if (n == 0 || (n < 0 && errno == ECONNRESET))
-			return all;
-		if (n < 0) {
-			turn(lab, fd);
-			continue;
-		}
-		text_add(&text, buffer, (size_t)n);
-		free(all);
-		all = text_dup(&text);
-		if (until && strstr(all, until))
-			return all;
-	}
+	return client_read(lab->loop, fd, until);
 }
 
 static void answers_and_ends_as_asked(void **state attr_unused)
@@ -320,6 +262,7 @@ static void a_stream_that_lags_behind_is_cut_off(void **state attr_unused)
 	while (!lab.stream)
 		turn(&lab, fd);
 	http_stream_send(lab.stream, block, sizeof(block));
+	assert_true(http_stream_pending(lab.stream) >= sizeof(block));
 	http_stream_send(lab.stream, block, sizeof(block));
 	assert_int_equal(lab.streams_gone, 1);
 	close(fd);

@@ -20,7 +20,8 @@ MAY_USE = {
     'chart': {'base', 'model', 'plan', 'backends', 'chart'},
     'explain': {'base', 'model', 'plan', 'kernel', 'backends', 'explain'},
     'diff': {'base', 'model', 'plan', 'kernel', 'backends', 'explain', 'diff'},
-    'cli': {'base', 'model', 'kernel', 'plan', 'sources', 'serving', 'backends', 'chart', 'explain', 'diff', 'cli'},
+    'page': {'base', 'model', 'plan', 'serving', 'backends', 'explain', 'chart', 'page'},
+    'cli': {'base', 'model', 'kernel', 'plan', 'sources', 'serving', 'backends', 'chart', 'explain', 'diff', 'page', 'cli'},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 

@@ -18,6 +18,7 @@
 #include "cli/duration.h"
 #include "cli/host_setup.h"
 #include "cli/kubeproxy_config.h"
+#include "cli/live_page.h"
 #include "cli/plugin.h"
 #include "cli/proxying.h"
 #include "cli/reload.h"
@@ -58,6 +59,7 @@ struct daemon {
 	struct proxying_input proxying_input;
 	struct proxying *proxying; /* NULL before the phase of that name */
 	struct telemetry *telemetry;
+	struct live_page *page;        /* NULL: --status-page=false */
 	struct servers *servers;       /* from the same phase on */
 	struct conntrack_watch *watch; /* likewise */
 	struct traffic_meter *meter;   /* likewise; NULL also where nobody asked for it */
@@ -174,6 +176,7 @@ static void start_servers(struct daemon *daemon)
 		.loop = daemon->loop,
 		.telemetry = daemon->telemetry,
 		.options = daemon->input->options,
+		.page = live_page_status(daemon->page),
 		.failed = on_server_failed,
 		.arg = daemon,
 	};
@@ -187,6 +190,61 @@ static void check_rules(void *arg)
 
 	proxying_check(daemon->proxying);
 }
+
+/* -- the status page */
+
+static void on_family_synced(void *arg, enum family family, const struct backend_result *result)
+{
+	const struct daemon *daemon = arg;
+
+	live_page_synced(daemon->page, family, result);
+}
+
+static void on_flushed(void *arg, enum family family)
+{
+	const struct daemon *daemon = arg;
+
+	live_page_flushed(daemon->page, family);
+}
+
+static void on_repaired(void *arg, enum family family)
+{
+	const struct daemon *daemon = arg;
+
+	live_page_repaired(daemon->page, family);
+}
+
+static const struct settings *settings_in_force(void *arg, enum family family)
+{
+	const struct daemon *daemon = arg;
+
+	return proxying_settings(daemon->proxying, family);
+}
+
+static const struct traffic_meter *meter_in_force(void *arg)
+{
+	const struct daemon *daemon = arg;
+
+	return daemon->meter;
+}
+
+static struct live_page *make_page(struct daemon *daemon)
+{
+	if (!daemon->input->options->status_page || !daemon->config->metrics.on)
+		return NULL;
+	return live_page_new(&(struct live_page_config){
+		.loop = daemon->loop,
+		.model = daemon->model,
+		.config = daemon->config,
+		.telemetry = daemon->telemetry,
+		.metered = daemon->input->options->service_metrics,
+		.settings = settings_in_force,
+		.meter = meter_in_force,
+		.arg = daemon,
+	});
+}
+
+/* -- */
 
 static struct telemetry *make_telemetry(struct daemon *daemon)
 {
@@ -206,6 +264,9 @@ static struct telemetry *make_telemetry(struct daemon *daemon)
 		.probe_target = config->probe_target,
 		.probe_interval_ns = config->probe_interval_ns,
 		.check_rules = check_rules,
+		.synced = on_family_synced,
+		.flushed = on_flushed,
+		.repaired = on_repaired,
 		.port_failed = on_port_failed,
 		.arg = daemon,
 	});
@@ -276,7 +337,9 @@ static void record_conflict(void *arg, const struct backend_conflict *conflict)
 {
 	cleanup_free char *note = xasprintf("%s belongs to the older Service %s",
 					    conflict->destination, conflict->owner);
+	const struct daemon *daemon = arg;
 
+	live_page_conflict(daemon->page, conflict);
 	record_warning(arg, conflict->service, "DestinationInUse", note);
 }
 
@@ -285,7 +348,9 @@ static void record_refusal(void *arg, const struct backend_refusal *refusal)
 	cleanup_free char *note =
 		xasprintf("the kernel refuses %s, which is not served on this node: %s",
 			  refusal->port, refusal->reason);
+	const struct daemon *daemon = arg;
 
+	live_page_refused(daemon->page, refusal);
 	record_warning(arg, refusal->service, "RulesRefused", note);
 }
 
@@ -653,6 +718,7 @@ static int run_loop(struct daemon *daemon, struct err *err)
 static void daemon_done(struct daemon *daemon)
 {
 	servers_free(daemon->servers);
+	daemon->page = live_page_free(daemon->page); /* what still ends is told to nobody */
 	traffic_meter_free(daemon->meter);
 	conntrack_watch_free(daemon->watch);
 	events_free(daemon->events);
@@ -685,6 +751,7 @@ int daemon_run(const struct daemon_input *input)
 	daemon.proxying_input.conflict = record_conflict;
 	daemon.proxying_input.refused = record_refusal;
 	daemon.proxying_input.arg = &daemon;
+	daemon.page = make_page(&daemon);
 	log_start(input);
 	listen_to_signals(&daemon);
 	daemon.node_timeout = evtimer_new(daemon.loop, on_node_timeout, &daemon);

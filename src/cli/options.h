@@ -32,6 +32,7 @@ struct options {
 	const char *probe;
 	const char *probe_target;
 	int64_t probe_interval;
+	bool status_page;
 	bool service_metrics;
 	int32_t service_metrics_limit;
 

@@ -121,6 +121,8 @@ const struct flag options_flags[] = {
 	{.group = SERVERS, .name = "show-hidden-metrics-for-version", FIELD(STRING, "showHiddenMetricsForVersion"), .commands = BOTH, .value = "major.minor",
 	 .help = "Show metrics that were hidden since this version: the previous minor one, or none."},
 
+	{.group = SERVERS, .name = "status-page", BOOL(status_page), .commands = BOTH, .initial = "true",
+	 .help = "Show what the proxy does, live, to browsers at the metrics' address. Nothing can be changed there."},
 	{.group = SERVERS, .name = "service-metrics", BOOL(service_metrics), .commands = BOTH,
 	 .help = "Count connections, packets and bytes of each service port, and tell them with the metrics. Turns on the kernel's accounting of connections."},
 	{.group = SERVERS, .name = "service-metrics-limit", INT(service_metrics_limit), .commands = BOTH, .initial = "1000", .value = "ports",

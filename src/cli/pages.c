@@ -12,6 +12,7 @@
 #include "cli/options.h"
 #include "cli/telemetry.h"
 #include "cli/zpages.h"
+#include "page/status_page.h"
 #include "serving/process_metrics.h"
 
 #define TYPE_METRICS "text/plain; version=0.0.4; charset=utf-8"
@@ -222,7 +223,11 @@ void pages_health(void *arg, struct http_exchange *exchange, const struct http_r
 
 void pages_metrics(void *arg, struct http_exchange *exchange, const struct http_request *request)
 {
-	answer(arg, pages_of_metrics, ARRAY_SIZE(pages_of_metrics), exchange, request);
+	struct pages *pages = arg;
+
+	if (pages->status && status_page_answer(pages->status, exchange, request))
+		return;
+	answer(pages, pages_of_metrics, ARRAY_SIZE(pages_of_metrics), exchange, request);
 }
 
 void pages_done(struct pages *pages)

@@ -8,6 +8,7 @@
 
 struct config;
 struct options;
+struct status_page;
 struct telemetry;
 
 /* All is borrowed but the scrape. */
@@ -15,6 +16,7 @@ struct pages {
 	struct telemetry *telemetry;
 	const struct options *options;
 	const struct config *config; /* in force */
+	struct status_page *status;  /* NULL: there is none, as in kube-proxy */
 	struct scrape scrape;
 };
 

@@ -184,6 +184,11 @@ const struct node *proxying_node(const struct proxying *proxying)
 	return proxying->node;
 }
 
+const struct settings *proxying_settings(const struct proxying *proxying, enum family family)
+{
+	return proxying && proxying->proxiers[family] ? &proxying->settings[family] : NULL;
+}
+
 static void each_proxier(const struct proxying *proxying, unsigned int families,
 			 void (*call)(struct proxier *proxier))
 {

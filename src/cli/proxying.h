@@ -18,6 +18,7 @@ struct event_base;
 struct model;
 struct node;
 struct proxying;
+struct settings;
 struct telemetry;
 
 /* All is borrowed and must outlive what is made with it. */
@@ -52,6 +53,9 @@ struct proxying *proxying_free(struct proxying *proxying); /* accepts NULL, retu
 
 /* The Node that the settings are made from; NULL: it was not known. */
 const struct node *proxying_node(const struct proxying *proxying);
+
+/* Of a family that is proxied; else, and for NULL, NULL. Good as long as the proxying is. */
+const struct settings *proxying_settings(const struct proxying *proxying, enum family family);
 
 /* As the functions of proxier.h, for all families or for a set of bits; NULL: nothing to do. */
 void proxying_start(const struct proxying *proxying);

@@ -101,6 +101,7 @@ struct servers *servers_new(const struct servers_config *input, const struct con
 		.telemetry = input->telemetry,
 		.options = input->options,
 		.config = config,
+		.status = input->page,
 	};
 	for (enum servers_kind kind = 0; kind < SERVERS_KIND_COUNT; kind++) {
 		struct one_server *server = &servers->all[kind];

@@ -15,6 +15,7 @@ struct config;
 struct event_base;
 struct options;
 struct servers;
+struct status_page;
 struct telemetry;
 
 enum servers_kind {
@@ -27,6 +28,7 @@ struct servers_config {
 	struct event_base *loop;
 	struct telemetry *telemetry; /* borrowed, as all here */
 	const struct options *options;
+	struct status_page *page; /* beside the metrics; NULL: there is none */
 	void (*failed)(void *arg, enum servers_kind kind, const struct err *err);
 	void *arg;
 };

@@ -271,22 +271,30 @@ static void count_success(struct telemetry *telemetry, const char *label,
 				      seconds(wall_ns - changes->triggers[i].time_ns));
 }
 
+static void take_success(struct telemetry *telemetry, enum family family,
+			 const struct backend_result *result)
+{
+	struct health_time time = now();
+
+	proxy_health_updated(&telemetry->health, family, &time);
+	readiness_synced(telemetry->readiness, family);
+	count_success(telemetry, family_name(family), result, time.wall_ns);
+	after_success(telemetry, family, result);
+}
+
 static void on_synced(void *arg, enum family family, const struct backend_result *result)
 {
 	struct telemetry *telemetry = arg;
-	const char *label = family_name(family);
-	struct health_time time = now();
 
-	count_attempt(telemetry, label, result);
+	count_attempt(telemetry, family_name(family), result);
 	if (result->error < 0) {
 		telemetry->families[family].all_doubtful = true;
-		count_failure(telemetry, label, result);
-		return;
+		count_failure(telemetry, family_name(family), result);
+	} else {
+		take_success(telemetry, family, result);
 	}
-	proxy_health_updated(&telemetry->health, family, &time);
-	readiness_synced(telemetry->readiness, family);
-	count_success(telemetry, label, result, time.wall_ns);
-	after_success(telemetry, family, result);
+	if (telemetry->config.synced)
+		telemetry->config.synced(telemetry->config.arg, family, result);
 }
 
 static void count_repair(void *arg, enum family family)
@@ -302,6 +310,8 @@ static void on_flushed(void *arg, enum family family)
 
 	count_repair(arg, family);
 	readiness_damaged(telemetry->readiness, family);
+	if (telemetry->config.flushed)
+		telemetry->config.flushed(telemetry->config.arg, family);
 }
 
 static void on_repaired(void *arg, enum family family)
@@ -310,6 +320,8 @@ static void on_repaired(void *arg, enum family family)
 
 	count_repair(arg, family);
 	readiness_synced(telemetry->readiness, family);
+	if (telemetry->config.repaired)
+		telemetry->config.repaired(telemetry->config.arg, family);
 }
 
 static void on_checked(void *arg, enum family family, int r, const struct err *err)
@@ -418,6 +430,19 @@ static void count_answer(struct telemetry *telemetry, enum proxy_metric id, int 
 
 	snprintf(code, sizeof(code), "%d", status);
 	proxy_metrics_add(&telemetry->proxy, id, code, "", 1);
+}
+
+bool telemetry_healthy(const struct telemetry *telemetry, char **ret_reason)
+{
+	const struct node *node = model_node(telemetry->config.model);
+	struct health_time time = now();
+
+	*ret_reason = readiness_why_not(telemetry->readiness);
+	if (!*ret_reason && !proxy_health_is_good(&telemetry->health, &time))
+		*ret_reason = xstrdup("a change has waited for too long");
+	if (!*ret_reason && !proxy_health_node_eligible(node))
+		*ret_reason = xstrdup(node ? "the Node is going away" : "the Node is not known");
+	return !*ret_reason;
 }
 
 int telemetry_healthz(struct telemetry *telemetry, struct text *ret)

@@ -30,6 +30,10 @@ struct telemetry_config {
 	const char *probe_target;   /* borrowed */
 	int64_t probe_interval_ns;
 	void (*check_rules)(void *arg); /* telemetry is told as an observer */
+	/* After telemetry's own work: what the status page is told. Each may be NULL. */
+	void (*synced)(void *arg, enum family family, const struct backend_result *result);
+	void (*flushed)(void *arg, enum family family);
+	void (*repaired)(void *arg, enum family family);
 	/* The health check port of a Service cannot be opened: somebody should be told. */
 	void (*port_failed)(void *arg, const char *ns, const char *name, const char *reason);
 	void *arg;
@@ -52,6 +56,8 @@ struct api_http_seen;
 void telemetry_request_seen(void *arg, const struct api_http_seen *seen);
 
 struct metrics *telemetry_metrics(const struct telemetry *telemetry);
+/* Would /healthz say so? Not counted. *ret_reason: why not, for the caller to free; NULL: it would. */
+bool telemetry_healthy(const struct telemetry *telemetry, char **ret_reason);
 /* Bodies in JSON, counted; both return the status. */
 int telemetry_healthz(struct telemetry *telemetry, struct text *ret);
 int telemetry_livez(struct telemetry *telemetry, struct text *ret);

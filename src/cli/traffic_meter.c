@@ -200,6 +200,16 @@ static struct service_numbers numbers_of(const struct service_totals *totals, si
 	};
 }
 
+void traffic_meter_each(const struct traffic_meter *meter,
+			void (*each)(void *arg, const struct service_traffic_port *port), void *arg)
+{
+	const struct service_traffic_port *port;
+	size_t at = 0;
+
+	while ((port = service_traffic_next(meter->traffic, &at)))
+		each(arg, port);
+}
+
 static void tell_ports(struct traffic_meter *meter)
 {
 	const struct service_traffic_port *port;

@@ -30,5 +30,10 @@ struct traffic_meter_config {
 
 struct traffic_meter *traffic_meter_new(const struct traffic_meter_config *config);
 struct traffic_meter *traffic_meter_free(struct traffic_meter *meter); /* accepts NULL */
+/* Each service port with numbers of its own, in no order. */
+struct service_traffic_port;
+void traffic_meter_each(const struct traffic_meter *meter,
+			void (*each)(void *arg, const struct service_traffic_port *port),
+			void *arg);
 /* A Service was set or removed; NULL: nothing to do. */
 void traffic_meter_services_changed(struct traffic_meter *meter);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Bytes as the head of an HTTP request.
+ * Bytes as the head of an HTTP request, and as what the status page makes of one: the name that it was called by and
+ * the destination that is to be explained.
  *
  *	meson setup -Dfuzz=true build-fuzz && ninja -C build-fuzz fuzz_http
  *	build-fuzz/tests/fuzz/fuzz_http tests/fuzz/corpus/http
@@ -11,9 +12,25 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "serving/http_request.h"
+#include "explain/aim.h"
+#include "page/status_page.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_question(const struct http_request *request)
+{
+	cleanup_free char *destination = http_query_get(request->query, "dest");
+	cleanup_aim struct aim aim = {0};
+	struct addr addr;
+	struct err err;
+
+	if (destination && aim_parse(destination, &aim, &err) == 0)
+		assert(aim.kind < AIM_COUNT && (aim.kind == AIM_SERVICE) == !!aim.service);
+	/* every address may be called, and no name that is longer than ours */
+	if (status_page_host_allowed(request->host, "node") && *request->host != '[' &&
+	    !strchr(request->host, ':'))
+		assert(addr_parse(request->host, &addr) == 0 || strlen(request->host) <= 9);
+}
 
 static void check(const struct http_request *request)
 {
@@ -25,6 +42,7 @@ static void check(const struct http_request *request)
 	assert(!strpbrk(request->query, " \r\n\t"));
 	assert(request->n_body <= HTTP_BODY_MAX && strlen(request->accept) < HTTP_HEAD_MAX);
 	assert(!value || strlen(value) <= strlen(request->query));
+	check_question(request);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

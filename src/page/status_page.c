@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "page/status_page.h"
+
+#include <errno.h>
+#include <openssl/evp.h>
+#include <stdlib.h>
+#include <strings.h>
+
+#include "base/doc.h"
+#include "chart/chart.h"
+#include "page/page_asset.h"
+#include "page/status_way.h"
+
+#define SHA256_BYTES    32
+#define SHA256_TEXT_MAX 45 /* in base64, with its end */
+
+/*
+ * The picture of the whole node is used again until CHART_SHARE times the processor time that it took have passed, so that
+ * drawing never takes more than one part in so many, however often it is asked for.
+ */
+#define CHART_SHARE       20
+#define CHART_KEPT_MAX_NS (5 * CLOCK_NS_PER_SECOND)
+
+struct status_page {
+	const struct status_source *source;
+	struct status_feed *feed;
+	char *chart; /* of the whole node; NULL: none yet */
+	int64_t chart_until_ns;
+};
+
+/* -- answers */
+
+static void reply(struct http_exchange *exchange, int status, const char *type, const char *policy,
+		  struct text *body)
+{
+	const struct http_header headers[] = {
+		{"Content-Type", type},
+		{"Content-Security-Policy", policy},
+		{"X-Content-Type-Options", "nosniff"},
+		{"Referrer-Policy", "no-referrer"},
+		{"Cross-Origin-Resource-Policy", "same-origin"},
+		{"Cache-Control", "no-store"},
+		{"Allow", "GET, HEAD"},
+	};
+
+	http_reply(exchange, status, headers, ARRAY_SIZE(headers) - (status != 405), body);
+}
+
+static void reply_json(struct http_exchange *exchange, int status, struct text *body)
+{
+	reply(exchange, status, "application/json", "default-src 'none'; frame-ancestors 'none'",
+	      body);
+}
+
+static void reply_error(struct http_exchange *exchange, int status, const char *words)
+{
+	cleanup_text struct text body = {0};
+
+	text_str(&body, "{\"error\":");
+	doc_quote(&body, words);
+	text_str(&body, "}\n");
+	reply_json(exchange, status, &body);
+}
+
+static int status_of(int error)
+{
+	switch (error) {
+	case -EINVAL:
+		return 400;
+	case -ENOENT:
+		return 404;
+	case -E2BIG:
+		return 422;
+	default:
+		return 500;
+	}
+}
+
+/* -- what never changes */
+
+static void answer_page(struct status_page *page attr_unused, struct http_exchange *exchange,
+			const struct http_request *request attr_unused)
+{
+	cleanup_text struct text body = {0};
+
+	text_add(&body, page_asset_html, page_asset_html_size);
+	reply(exchange, 200, "text/html; charset=utf-8", page_asset_policy, &body);
+}
+
+static void answer_icon(struct status_page *page attr_unused, struct http_exchange *exchange,
+			const struct http_request *request attr_unused)
+{
+	cleanup_text struct text body = {0};
+
+	text_add(&body, page_asset_icon, page_asset_icon_size);
+	reply(exchange, 200, "image/svg+xml", "default-src 'none'; frame-ancestors 'none'", &body);
+}
+
+/* -- the way of a packet */
+
+static void answer_explain(struct status_page *page, struct http_exchange *exchange,
+			   const struct http_request *request)
+{
+	cleanup_free char *destination = http_query_get(request->query, "dest");
+	cleanup_free char *from = http_query_get(request->query, "from");
+	cleanup_free char *protocol = http_query_get(request->query, "proto");
+	const struct status_way_question question = {destination, from, protocol};
+	cleanup_text struct text body = {0};
+	struct err err;
+	int r = status_way_print(page->source, &question, &body, &err);
+
+	if (r < 0)
+		reply_error(exchange, status_of(r), err.text);
+	else
+		reply_json(exchange, 200, &body);
+}
+
+/* -- pictures */
+
+/* The style of a picture stands in it, and is allowed by its hash. For the caller to free. */
+static char *chart_policy(const char *svg)
+{
+	const char *from = strstr(svg, "<style>");
+	const char *to = from ? strstr(from, "</style>") : NULL;
+	unsigned char digest[SHA256_BYTES];
+	unsigned char text[SHA256_TEXT_MAX];
+
+	if (!to)
+		return xstrdup("default-src 'none'; frame-ancestors 'none'");
+	from += strlen("<style>");
+	if (!EVP_Digest(from, (size_t)(to - from), digest, NULL, EVP_sha256(), NULL))
+		abort(); /* out of memory, as in util.c */
+	EVP_EncodeBlock(text, digest, sizeof(digest));
+	return xasprintf("default-src 'none'; style-src 'sha256-%s'; frame-ancestors 'none'", text);
+}
+
+static void reply_chart(struct http_exchange *exchange, const char *svg)
+{
+	cleanup_free char *policy = chart_policy(svg);
+	cleanup_text struct text body = {0};
+
+	text_str(&body, svg);
+	reply(exchange, 200, "image/svg+xml", policy, &body);
+}
+
+/* In columns: Graphviz is a library for a command, not for a daemon. key NULL: all. For the caller to free. */
+static char *draw(const struct status_source *source, const char *key)
+{
+	struct chart_input input = {
+		.model = source->model,
+		.chain_names = source->mode == EXPLAIN_IPTABLES,
+		.services = &key,
+		.n_services = key ? 1 : 0,
+	};
+	cleanup_chart struct chart *chart = NULL;
+	cleanup_text struct text text = {0};
+
+	for (enum family family = 0; family < FAMILY_COUNT; family++)
+		input.settings[family] = source->settings(source->arg, family);
+	chart = chart_new(&input);
+	chart_layout(chart, CHART_LAYOUT_COLUMNS);
+	chart_write(chart, CHART_SVG, &text);
+	return text_dup(&text);
+}
+
+/* More than this would have to be planned all to be folded: the page does that with what it has. */
+static bool too_many(const struct model *model)
+{
+	size_t at = 0;
+	size_t n = 0;
+
+	while (n <= CHART_MAX_SERVICES && model_next_service(model, &at))
+		n++;
+	return n > CHART_MAX_SERVICES;
+}
+
+static void answer_whole_chart(struct status_page *page, struct http_exchange *exchange)
+{
+	int64_t now = clock_now_ns();
+	int64_t begun = clock_cpu_ns();
+
+	if (too_many(page->source->model)) {
+		reply_error(exchange, 422,
+			    "too many Services to be drawn inside the daemon; portolan chart does");
+		return;
+	}
+	if (!page->chart || now >= page->chart_until_ns) {
+		free(page->chart);
+		page->chart = draw(page->source, NULL);
+		page->chart_until_ns =
+			now + MIN(CHART_SHARE * (clock_cpu_ns() - begun), CHART_KEPT_MAX_NS);
+	}
+	reply_chart(exchange, page->chart);
+}
+
+/* "namespace/name", also with ":port" behind, as the page's rows have it. */
+static void answer_chart(struct status_page *page, struct http_exchange *exchange,
+			 const struct http_request *request)
+{
+	cleanup_free char *key = http_query_get(request->query, "service");
+	cleanup_free char *svg = NULL;
+
+	if (!*request->query) {
+		answer_whole_chart(page, exchange);
+		return;
+	}
+	if (!key || !strchr(key, '/')) {
+		reply_error(exchange, 400, "service: give NAMESPACE/NAME, or no query for all");
+		return;
+	}
+	key[strcspn(key, ":")] = '\0';
+	if (!model_service(page->source->model, key)) {
+		reply_error(exchange, 404, "there is no such Service with a cluster IP");
+		return;
+	}
+	svg = draw(page->source, key);
+	reply_chart(exchange, svg);
+}
+
+/* -- events */
+
+static void answer_events(struct status_page *page, struct http_exchange *exchange,
+			  const struct http_request *request)
+{
+	if (request->method == HTTP_HEAD)
+		reply(exchange, 200, "text/event-stream",
+		      "default-src 'none'; frame-ancestors 'none'", NULL);
+	else if (!status_feed_open(page->feed, exchange))
+		reply_error(exchange, 503, "too many pages are open");
+}
+
+/* -- finding the answer */
+
+static const struct route {
+	const char *path;
+	void (*answer)(struct status_page *page, struct http_exchange *exchange,
+		       const struct http_request *request);
+} routes[] = {
+	{"/", answer_page},
+	{"/status/chart.svg", answer_chart},
+	{"/status/events", answer_events},
+	{"/status/explain", answer_explain},
+	{"/status/icon.svg", answer_icon},
+};
+
+/* The name of a Host header, without port and brackets; for the caller to free. */
+static char *host_name(const char *host)
+{
+	bool brackets = host[0] == '[';
+	size_t n = strcspn(host + brackets, brackets ? "]" : ":");
+
+	return xasprintf("%.*s", (int)n, host + brackets);
+}
+
+bool status_page_host_allowed(const char *host, const char *node_name)
+{
+	cleanup_free char *name = host_name(host);
+	struct addr addr;
+
+	return !*host || /* HTTP/1.0: browsers always send one */
+	       addr_parse(name, &addr) == 0 || strcasecmp(name, "localhost") == 0 ||
+	       strcasecmp(name, node_name) == 0;
+}
+
+bool status_page_answer(struct status_page *page, struct http_exchange *exchange,
+			const struct http_request *request)
+{
+	const struct route *route = NULL;
+
+	for (size_t i = 0; i < ARRAY_SIZE(routes); i++)
+		if (streq(routes[i].path, request->path))
+			route = &routes[i];
+	if (!route)
+		return false;
+	if (request->method != HTTP_GET && request->method != HTTP_HEAD)
+		reply_error(exchange, 405, "nothing can be changed here: only GET and HEAD");
+	else if (!status_page_host_allowed(request->host, page->source->node_name))
+		reply_error(exchange, 421,
+			    "the page answers to an address, to localhost and to the node's name");
+	else
+		route->answer(page, exchange, request);
+	return true;
+}
+
+/* -- begin and end */
+
+struct status_page *status_page_new(struct event_base *loop, const struct status_source *source)
+{
+	struct status_page *page = xcalloc(1, sizeof(*page));
+
+	page->source = source;
+	page->feed = status_feed_new(loop, source);
+	return page;
+}
+
+struct status_page *status_page_free(struct status_page *page)
+{
+	if (!page)
+		return NULL;
+	status_feed_free(page->feed);
+	free(page->chart);
+	free(page);
+	return NULL;
+}
+
+struct status_feed *status_page_feed(const struct status_page *page)
+{
+	return page->feed;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The status page, beside the metrics:
+ *
+ *	/                                  the page, one file
+ *	/status/icon.svg                   its icon
+ *	/status/events                     what it follows, see status_feed.h
+ *	/status/explain?dest=&from=&proto= the way of a packet, see status_way.h
+ *	/status/chart.svg?service=         a Service's picture, or without a name the node's if it has few
+ *
+ * It only reads: GET and HEAD are answered, everything else with 405. Every answer forbids a browser to load or
+ * run anything but what is in the page itself, by hashes of its script and its style.
+ *
+ * A web site can make its own name point to 127.0.0.1, and a browser on this machine would then let it read
+ * everything here as its own (DNS rebinding). It cannot choose the Host header: the page, other than the
+ * metrics, answers only to addresses, to localhost, and to the node's name.
+ */
+
+#include "page/status_feed.h"
+
+struct status_page;
+
+/* source is borrowed. */
+struct status_page *status_page_new(struct event_base *loop, const struct status_source *source);
+/* Accepts NULL, returns NULL. The servers that it answers for are closed before. */
+struct status_page *status_page_free(struct status_page *page);
+
+/* Answers if the path is one of its own; else returns false. */
+bool status_page_answer(struct status_page *page, struct http_exchange *exchange,
+			const struct http_request *request);
+/* To be told what happens. */
+struct status_feed *status_page_feed(const struct status_page *page);
+
+/* May a client that calls this machine by that name see the page? */
+bool status_page_host_allowed(const char *host, const char *node_name);

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "page/status_way.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/doc.h"
+#include "explain/aim.h"
+
+/* -- the question */
+
+static int read_protocol(const char *text, enum protocol *ret, struct err *err)
+{
+	*ret = PROTOCOL_COUNT;
+	if (!text)
+		return 0;
+	for (enum protocol protocol = 0; protocol < PROTOCOL_COUNT; protocol++)
+		if (streq(text, protocol_name(protocol)))
+			*ret = protocol;
+	if (*ret == PROTOCOL_COUNT)
+		return err_set(err, -EINVAL, "proto: \"%s\" is not tcp, udp or sctp", text);
+	return 0;
+}
+
+/* The packet but for its sender. */
+static int read_destination(const struct status_source *source,
+			    const struct status_way_question *question, struct packet *packet,
+			    struct err *err)
+{
+	cleanup_aim struct aim aim = {0};
+	const struct settings *settings;
+	enum protocol protocol = PROTOCOL_COUNT;
+	int r;
+
+	if (!question->destination || !*question->destination)
+		return err_set(err, -EINVAL,
+			       "dest: give ADDRESS:PORT, service/NAMESPACE/NAME[:PORT] or "
+			       ":NODEPORT");
+	r = aim_parse(question->destination, &aim, err);
+	if (r == 0)
+		r = read_protocol(question->protocol, &protocol, err);
+	if (r == 0)
+		r = aim_family(&aim, source->model, FAMILY_IPV4, &packet->family, err);
+	if (r < 0)
+		return r;
+	settings = source->settings(source->arg, packet->family);
+	if (!settings)
+		return err_set(err, -ENOENT, "%s is not proxied on this node",
+			       family_name(packet->family));
+	return aim_resolve(&aim, source->model, settings, protocol, packet, err);
+}
+
+static int read_sender(const char *from, const struct sender_input *sender, struct packet *packet,
+		       struct err *err)
+{
+	enum origin origin = ORIGIN_POD;
+	struct addr addr;
+
+	if (!from || !*from || origin_parse(from, &origin)) {
+		packet_from(packet, sender, origin);
+		return 0;
+	}
+	if (addr_parse(from, &addr) < 0)
+		return err_set(err, -EINVAL,
+			       "from: \"%s\" is not pod, node, outside or an IP address", from);
+	if (addr.family != packet->family)
+		return err_set(err, -EINVAL,
+			       "from: %s is of another IP family than the destination", from);
+	packet_from_address(packet, sender, &addr);
+	return 0;
+}
+
+/* -- whom it concerns */
+
+static bool has_addr(const struct addr *v, size_t n, const struct addr *addr)
+{
+	for (size_t i = 0; i < n; i++)
+		if (addr_equal(&v[i], addr))
+			return true;
+	return false;
+}
+
+/* A cluster IP counts whatever the port: some rules ask for the address alone. */
+static bool concerns(const struct service *service, const struct packet *packet)
+{
+	const struct addr *to = &packet->destination;
+	bool outer;
+
+	if (service->has_cluster_ip[packet->family] &&
+	    addr_equal(&service->cluster_ip[packet->family], to))
+		return true;
+	outer = has_addr(service->external_ips, service->n_external_ips, to) ||
+		has_addr(service->vips, service->n_vips, to);
+	for (size_t i = 0; i < service->n_ports; i++)
+		if (service->ports[i].node_port == packet->port ||
+		    (outer && service->ports[i].port == packet->port))
+			return true;
+	return false;
+}
+
+static size_t count_endpoints(const struct model *model, const struct service *service,
+			      enum family family)
+{
+	size_t most = 0;
+
+	for (size_t i = 0; i < service->n_ports; i++) {
+		const struct endpoints *list =
+			model_endpoints(model, family, service->key, service->ports[i].name,
+					service->ports[i].protocol);
+
+		most = MAX(most, list ? list->n : 0);
+	}
+	return most;
+}
+
+static int find_services(const struct model *model, const struct packet *packet, const char ***ret,
+			 size_t *ret_n, struct err *err)
+{
+	cleanup_free const char **keys = NULL;
+	const struct service *service;
+	size_t n = 0, capacity = 0, at = 0;
+
+	while ((service = model_next_service(model, &at))) {
+		if (!concerns(service, packet))
+			continue;
+		if (count_endpoints(model, service, packet->family) > STATUS_WAY_ENDPOINTS)
+			return err_set(err, -E2BIG,
+				       "Service %s has more than %d endpoints, whose rules are not "
+				       "walked inside the daemon; run portolan explain on the node",
+				       service->key, STATUS_WAY_ENDPOINTS);
+		array_grow(&keys, &capacity, n, sizeof(*keys));
+		keys[n++] = service->key;
+	}
+	*ret = take(keys);
+	*ret_n = n;
+	return 0;
+}
+
+/* -- the answer */
+
+static void put_string(struct text *text, const char *key, const char *value)
+{
+	text_printf(text, ",\"%s\":", key);
+	doc_quote(text, value);
+}
+
+static void put_optional(struct text *text, const char *key, const char *value)
+{
+	if (value)
+		put_string(text, key, value);
+}
+
+static void put_packet(struct text *text, const struct packet *packet)
+{
+	char source[ADDR_TEXT_MAX];
+	char destination[ADDR_PORT_TEXT_MAX];
+
+	addr_print(&packet->source, source);
+	addr_port_print(&packet->destination, packet->port, destination);
+	text_printf(text,
+		    ",\"packet\":{\"protocol\":\"%s\",\"source\":\"%s\",\"from\":\"%s\","
+		    "\"destination\":\"%s\"}",
+		    protocol_name(packet->protocol), source, origin_name(packet->origin),
+		    destination);
+}
+
+static void put_step(struct text *text, const struct step *step, bool common)
+{
+	text_printf(text, "{\"common\":%s", common ? "true" : "false");
+	put_string(text, "hook", hook_name(step->hook));
+	put_string(text, "table", step->table);
+	put_string(text, "chain", step->chain);
+	put_string(text, "effect", effect_name(step->effect));
+	put_string(text, "rule", step->rule);
+	put_optional(text, "target", step->target);
+	put_optional(text, "element", step->element);
+	put_optional(text, "note", step->note);
+	text_str(text, "}");
+}
+
+/* The steps of the first outcome, without rules that did not match; those that all share are marked. */
+static void put_steps(struct text *text, const struct way *way)
+{
+	const struct outcome *first = &way->outcomes[0];
+	const char *before = "";
+
+	text_str(text, ",\"steps\":[");
+	for (size_t i = 0; i < first->n_steps; i++) {
+		if (first->steps[i].effect == EFFECT_MISS)
+			continue;
+		text_str(text, before);
+		put_step(text, &first->steps[i], way->n_outcomes == 1 || i < way->n_common);
+		before = ",";
+	}
+	text_str(text, "]");
+}
+
+static void put_backend(struct text *text, const struct outcome *outcome)
+{
+	char address[ADDR_PORT_TEXT_MAX];
+
+	addr_port_print(&outcome->backend, outcome->backend_port, address);
+	text_printf(text, "{\"address\":\"%s\",\"share\":\"%llu/%llu\",\"percent\":%.4g,",
+		    outcome->fate == FATE_BACKEND ? address : fate_name(outcome->fate),
+		    (unsigned long long)outcome->share.of, (unsigned long long)outcome->share.in,
+		    share_percent(outcome->share));
+	text_str(text, "\"remark\":");
+	doc_quote(text, outcome->masquerade == MASQUERADE_NONE
+				? ""
+				: masquerade_words(outcome->masquerade));
+	text_str(text, "}");
+}
+
+static void put_left_out(struct text *text, const struct left_out *left_out)
+{
+	char address[ADDR_PORT_TEXT_MAX];
+
+	addr_port_print(&left_out->addr, left_out->port, address);
+	text_printf(text, "{\"address\":\"%s\",\"reason\":\"%s\"}", address,
+		    left_out_words(left_out->reason));
+}
+
+static void put_explanation(struct text *text, const struct explanation *found)
+{
+	text_str(text, "{\"summary\":");
+	doc_quote(text, found->summary);
+	put_packet(text, &found->way->packet);
+	put_steps(text, found->way);
+	text_str(text, ",\"backends\":[");
+	for (size_t i = 0; i < found->way->n_outcomes; i++) {
+		text_str(text, i > 0 ? "," : "");
+		put_backend(text, &found->way->outcomes[i]);
+	}
+	text_str(text, "],\"left_out\":[");
+	for (size_t i = 0; i < found->n_left_out; i++) {
+		text_str(text, i > 0 ? "," : "");
+		put_left_out(text, &found->left_out[i]);
+	}
+	text_str(text, "]}\n");
+}
+
+/* Endpoints of the other family are told as left out, so their lists have to be there. */
+static void take_other_family(struct model *model, enum family family)
+{
+	enum family other = family == FAMILY_IPV4 ? FAMILY_IPV6 : FAMILY_IPV4;
+	struct model_changes changes;
+
+	model_take_changes(model, other, &changes);
+	model_changes_done(&changes);
+}
+
+static void walk(const struct status_source *source, struct model *excerpt,
+		 const struct packet *packet, const struct host *host, struct text *ret)
+{
+	const struct explain_input input = {
+		.mode = source->mode,
+		.settings = source->settings(source->arg, packet->family),
+		.model = excerpt,
+		.host = *host,
+	};
+	struct explanation *found;
+	struct explain *explain;
+
+	take_other_family(excerpt, packet->family);
+	explain = explain_new(&input);
+	found = explain_packet(explain, packet);
+	put_explanation(ret, found);
+	explanation_free(found); /* first: it borrows from the rules */
+	explain_free(explain);
+}
+
+int status_way_print(const struct status_source *source, const struct status_way_question *question,
+		     struct text *ret, struct err *err)
+{
+	cleanup_free struct addr *addresses = NULL;
+	cleanup_free const char **keys = NULL;
+	struct packet packet = {0};
+	struct host host = {0};
+	struct sender_input sender;
+	struct model *excerpt;
+	size_t n_keys = 0;
+	int r = read_destination(source, question, &packet, err);
+
+	if (r == 0)
+		r = source->addresses(source->arg, packet.family, &addresses, &host.n_addresses,
+				      err);
+	if (r < 0)
+		return r;
+	host.addresses = addresses;
+	sender = (struct sender_input){source->settings(source->arg, packet.family),
+				       model_node(source->model), &host};
+	r = read_sender(question->from, &sender, &packet, err);
+	if (r == 0)
+		r = find_services(source->model, &packet, &keys, &n_keys, err);
+	if (r < 0)
+		return r;
+	excerpt = model_excerpt(source->model, keys, n_keys);
+	walk(source, excerpt, &packet, &host, ret);
+	model_free(excerpt);
+	return 0;
+}

@@ -228,6 +228,7 @@ static struct pending *find_pending(const struct model *model, const struct reco
 {
 	uint32_t number = record->share[family].pending;
 
+	assert(number == 0 || model->tracker[family].pending);
 	return number ? &model->tracker[family].pending[number - 1] : NULL;
 }
 
@@ -635,8 +636,7 @@ struct model *model_excerpt(const struct model *model, const char *const *keys, 
 	if (model->node)
 		model_set_node(excerpt, node_ref(model->node));
 	for (enum family family = 0; family < FAMILY_COUNT; family++)
-		if (model->tracker[family].ignored)
-			model_ignore_family(excerpt, family);
+		excerpt->tracker[family].ignored = model->tracker[family].ignored;
 	while ((cidr = map_next(&model->cidrs.objects, &at)))
 		model_set_service_cidr(excerpt, service_cidr_ref(cidr));
 	for (size_t i = 0; i < n_keys; i++) {

@@ -44,16 +44,6 @@ static void check_from(const struct options *options, struct explain_job *job,
 			     options->from);
 }
 
-static void check_protocol(const char *text, struct explain_job *job, struct problems *problems)
-{
-	for (job->protocol = 0; given(text) && job->protocol < PROTOCOL_COUNT; job->protocol++)
-		if (streq(text, protocol_name(job->protocol)))
-			return;
-	job->protocol = PROTOCOL_COUNT;
-	if (given(text))
-		problems_add(problems, "--proto: \"%s\" is not tcp, udp or sctp", text);
-}
-
 static void check_kernel(const struct options *options, struct explain_job *job,
 			 struct problems *problems)
 {
@@ -77,7 +67,7 @@ static void check_job(const struct options *options, struct explain_job *job,
 	else if (aim_parse(options->argument, &job->aim, &err) < 0)
 		problems_add(problems, "%s", err.text);
 	check_from(options, job, problems);
-	check_protocol(options->proto, job, problems);
+	output_protocol(options->proto, &job->protocol, problems);
 	check_kernel(options, job, problems);
 	output_parse(options->output, &job->output, problems);
 	if (streq(options->prefer_family, "ipv6"))

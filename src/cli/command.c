@@ -23,6 +23,10 @@ const struct command commands[COMMAND_COUNT] = {
 	[COMMAND_DIFF] = {"diff", "[flags]",
 			  "Show how the kernel's rules differ from those that are wanted.",
 			  cmd_diff},
+	[COMMAND_CONNTRACK] =
+		{"conntrack", "SERVICE [--flows] [flags]",
+		 "Count the connections that this node tracks for a Service, by backend.",
+		 cmd_conntrack},
 	[COMMAND_CLEANUP] = {"cleanup", "[flags]",
 			     "Remove the rules that a proxy left on this node.", cmd_cleanup},
 	[COMMAND_COMPLETION] = {"completion", "bash|zsh|fish",

@@ -57,6 +57,7 @@ struct options {
 	const char *kernel;
 	const char *prefer_family;
 	const char *name_space;
+	bool flows;
 
 	/* no use */
 	const char *boot_id_file;

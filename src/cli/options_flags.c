@@ -27,8 +27,9 @@
 #define CHART   (1u << COMMAND_CHART)
 #define SHELLS  (1u << COMMAND_COMPLETION)
 #define DIFF    (1u << COMMAND_DIFF)
-#define LOOK    (EXPLAIN | LIST | CHART | DIFF) /* read-only, once */
-#define BOTH    (RUN | RENDER | LOOK)           /* all that plan rules */
+#define TRACKED (1u << COMMAND_CONNTRACK)
+#define LOOK    (EXPLAIN | LIST | CHART | DIFF | TRACKED) /* read-only, once */
+#define BOTH    (RUN | RENDER | LOOK)                     /* all that plan rules */
 #define ALWAYS  (RUN | RENDER | LOOK | CLEANUP | SHELLS | VERSION | HELP)
 #define LOGS    (RUN | RENDER | LOOK | CLEANUP)
 
@@ -158,18 +159,20 @@ const struct flag options_flags[] = {
 	{.group = OUTPUT, .name = "ip-family", STRING(ip_family), .commands = RENDER, .initial = "both", .value = "ipv4|ipv6|both",
 	 .help = "Whose rules to print; with both, a comment line names the tool that each part is for."},
 
-	{.group = OUTPUT, .commands = EXPLAIN | LIST, ARGUMENT(argument)},
+	{.group = OUTPUT, .commands = EXPLAIN | LIST | TRACKED, ARGUMENT(argument)},
 	{.group = OUTPUT, .commands = SHELLS, ARGUMENT(argument)},
-	{.group = OUTPUT, .name = "output", .letter = 'o', STRING(output), .commands = EXPLAIN | LIST | DIFF, .initial = "human", .value = "human|json|yaml",
+	{.group = OUTPUT, .name = "output", .letter = 'o', STRING(output), .commands = EXPLAIN | LIST | DIFF | TRACKED, .initial = "human", .value = "human|json|yaml",
 	 .help = "For people, or as a document for programs, with the same content."},
 	{.group = OUTPUT, .name = "from", STRING(from), .commands = EXPLAIN, .value = "pod|node|outside|ip",
 	 .help = "Who connects: a pod, this node, somebody outside the cluster, or an address. Without it: a pod for a cluster IP, somebody outside for all else."},
-	{.group = OUTPUT, .name = "proto", STRING(proto), .commands = EXPLAIN, .value = "tcp|udp|sctp",
+	{.group = OUTPUT, .name = "proto", STRING(proto), .commands = EXPLAIN | TRACKED, .value = "tcp|udp|sctp",
 	 .help = "The protocol. Without it: the one that the Service's port has; tcp where there are several, or none."},
 	{.group = OUTPUT, .name = "ip-family", STRING(prefer_family), .commands = EXPLAIN, .initial = "ipv4", .value = "ipv4|ipv6",
 	 .help = "Of a Service with both, and for node ports, the family to explain."},
 	{.group = OUTPUT, .name = "kernel", WORD(kernel), .commands = EXPLAIN, .initial = "auto", .value = "auto|true|false",
 	 .help = "Compare with the rules that the kernel has. auto: not with --manifests, which may be those of any cluster."},
+	{.group = OUTPUT, .name = "flows", BOOL(flows), .commands = TRACKED,
+	 .help = "Every single flow too, with client, state and time left."},
 	{.group = OUTPUT, .commands = CHART, ARGUMENTS(services)},
 	{.group = OUTPUT, .name = "format", STRING(chart_format), .commands = CHART, .initial = "svg", .value = "svg|html|dot|mermaid",
 	 .help = "A picture, a page around it, or text for Graphviz and Mermaid."},

@@ -22,6 +22,18 @@ void output_parse(const char *text, enum output *ret, struct problems *problems)
 	problems_add(problems, "--output: \"%s\" is not human, json or yaml", text);
 }
 
+void output_protocol(const char *text, enum protocol *ret, struct problems *problems)
+{
+	bool given = text && *text;
+
+	for (*ret = 0; given && *ret < PROTOCOL_COUNT; (*ret)++)
+		if (streq(text, protocol_name(*ret)))
+			return;
+	*ret = PROTOCOL_COUNT;
+	if (given)
+		problems_add(problems, "--proto: \"%s\" is not tcp, udp or sctp", text);
+}
+
 void output_style(struct human_style *ret)
 {
 	const char *no_colour = getenv("NO_COLOR");

@@ -14,5 +14,7 @@ enum output {
 };
 
 void output_parse(const char *text, enum output *ret, struct problems *problems);
+/* --proto; PROTOCOL_COUNT when it is not given. */
+void output_protocol(const char *text, enum protocol *ret, struct problems *problems);
 /* Colours only on a terminal that has them, and not where NO_COLOR is set. */
 void output_style(struct human_style *ret);

@@ -120,6 +120,23 @@ static void decode_counters(const struct nlattr *nest, enum conntrack_dir dir,
 	ret->bytes[dir] = take_u64(v[CTA_COUNTERS_BYTES]);
 }
 
+/* The states of TCP and SCTP have the same place in their nests. */
+static uint8_t decode_state(const struct nlattr *nest)
+{
+	const struct nlattr *v[CTA_PROTOINFO_MAX + 1] = {0};
+	const struct nlattr *inner[CTA_PROTOINFO_TCP_MAX + 1] = {0};
+	const struct nlattr *info, *state;
+
+	_Static_assert((int)CTA_PROTOINFO_TCP_STATE == (int)CTA_PROTOINFO_SCTP_STATE, "one place");
+	if (!nest || parse_nested(nest, v, CTA_PROTOINFO_MAX) < 0)
+		return 0;
+	info = v[CTA_PROTOINFO_TCP] ? v[CTA_PROTOINFO_TCP] : v[CTA_PROTOINFO_SCTP];
+	if (!info || parse_nested(info, inner, CTA_PROTOINFO_TCP_MAX) < 0)
+		return 0;
+	state = inner[CTA_PROTOINFO_TCP_STATE];
+	return state && mnl_attr_validate(state, MNL_TYPE_U8) >= 0 ? mnl_attr_get_u8(state) : 0;
+}
+
 static bool is_flow(const struct nlmsghdr *message)
 {
 	return message->nlmsg_type == (NFNL_SUBSYS_CTNETLINK << 8 | IPCTNL_MSG_CT_NEW) ||
@@ -141,6 +158,8 @@ int conntrack_decode(const struct nlmsghdr *message, struct conntrack_flow *ret)
 	ret->status = take_u32(v[CTA_STATUS]);
 	ret->id = take_u32(v[CTA_ID]);
 	ret->zone = take_u16(v[CTA_ZONE]);
+	ret->timeout_s = take_u32(v[CTA_TIMEOUT]);
+	ret->state = decode_state(v[CTA_PROTOINFO]);
 	decode_counters(v[CTA_COUNTERS_ORIG], CONNTRACK_ORIGINAL, ret);
 	decode_counters(v[CTA_COUNTERS_REPLY], CONNTRACK_REPLY, ret);
 	return 0;
@@ -292,7 +311,7 @@ int conntrack_dump(const struct conntrack_filter *filter, conntrack_flow_fn *fn,
 	const struct dump dump = {filter, fn, arg};
 	int r = -EINTR;
 
-	for (int i = 0; i < DUMP_ATTEMPTS && r == -EINTR; i++)
+	for (int i = 0; i < (filter->once ? 1 : DUMP_ATTEMPTS) && r == -EINTR; i++)
 		r = dump_once(filter, &dump, err);
 	return r == -EINTR ? 1 : r;
 }

@@ -34,7 +34,9 @@ struct conntrack_flow {
 	uint32_t status; /* IPS_* bits */
 	uint32_t id;
 	uint16_t zone;
-	bool counted; /* it began while nf_conntrack_acct was on; if not, what follows is 0 */
+	uint8_t state;      /* of TCP and SCTP, in the kernel's numbers: see conntrack_state.h */
+	uint32_t timeout_s; /* until it is forgotten, if no packet comes */
+	bool counted;       /* it began while nf_conntrack_acct was on; if not, what follows is 0 */
 	uint64_t packets[CONNTRACK_DIR_COUNT];
 	uint64_t bytes[CONNTRACK_DIR_COUNT]; /* with their IP headers */
 };
@@ -44,11 +46,15 @@ struct conntrack_filter {
 	uint8_t protocol;       /* 0: any */
 	const struct addr *dst; /* of the original direction; NULL: any */
 	uint16_t dst_port;      /* likewise; 0: any. Only with a protocol */
+	bool once;              /* a list that was disturbed is not begun again */
 };
 
 typedef void conntrack_flow_fn(void *arg, const struct conntrack_flow *flow);
 
-/* 0, or 1 when the table was rearranged so often meanwhile that some flows may have been missed. */
+/*
+ * 0, or 1 when the table was rearranged meanwhile, so often that some flows may have been missed. Unless
+ * it is asked for `once`, flows are then reported again.
+ */
 int conntrack_dump(const struct conntrack_filter *filter, conntrack_flow_fn *fn, void *arg,
 		   struct err *err);
 /* Deletes that very flow: 1, or 0 when it is gone already (or another has its place). */

@@ -193,6 +193,11 @@ static void add_middle(struct script *script, const struct diff_text *a, size_t 
 	}
 }
 
+static const struct diff_text *from(const struct diff_texts *texts, size_t at)
+{
+	return texts->v ? texts->v + at : NULL;
+}
+
 void diff_ordered(struct diff *diff, const struct diff_place *place,
 		  const struct diff_texts *wanted, const struct diff_texts *kernel)
 {
@@ -204,9 +209,8 @@ void diff_ordered(struct diff *diff, const struct diff_place *place,
 	while (tail < most - head &&
 	       same_key(&wanted->v[wanted->n - 1 - tail], &kernel->v[kernel->n - 1 - tail]))
 		tail++;
-	if (wanted->n + kernel->n > 0)
-		add_middle(&script, wanted->v + head, wanted->n - head - tail, kernel->v + head,
-			   kernel->n - head - tail);
+	add_middle(&script, from(wanted, head), wanted->n - head - tail, from(kernel, head),
+		   kernel->n - head - tail);
 	for (size_t i = tail; i-- > 0;)
 		add_edit(&script, ' ', &kernel->v[kernel->n - 1 - i]);
 	put_script(diff, place, &script, CONTEXT);

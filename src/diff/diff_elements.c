@@ -405,10 +405,11 @@ static void compare_slots(struct walk *walk, const struct element *wanted, size_
 
 /* -- */
 
-/* The part of the wanted elements that is in one container; they are sorted by it. */
+/* The part of the wanted elements that is in one container; they are sorted by it. Never NULL. */
 static const struct element *wanted_part(struct nftables_rules *wanted, enum container container,
 					 size_t *ret_n)
 {
+	static const struct element none;
 	const struct element_list *list = nftables_rules_elements(wanted);
 	size_t from = 0, to;
 
@@ -417,20 +418,22 @@ static const struct element *wanted_part(struct nftables_rules *wanted, enum con
 	for (to = from; to < list->n && list->v[to].container == container; to++)
 		;
 	*ret_n = to - from;
-	return list->n > 0 ? list->v + from : NULL;
+	return list->n > 0 ? list->v + from : &none;
 }
 
 void diff_elements_compare(struct diff *diff, const struct diff_place *place,
 			   struct nftables_rules *wanted, struct diff_elements *kernel)
 {
+	static const struct diff_element none;
 	struct walk walk = {diff, place, wanted, kernel->family, {1, 1}};
+	const struct diff_element *found = kernel->n > 0 ? kernel->v : &none;
 	size_t n;
 	const struct element *part = wanted_part(wanted, kernel->container, &n);
 
 	if (kernel->n > 1)
 		qsort(kernel->v, kernel->n, sizeof(*kernel->v), compare_elements);
 	if (container_has_slots(kernel->container))
-		compare_slots(&walk, part, n, kernel->v, kernel->n);
+		compare_slots(&walk, part, n, found, kernel->n);
 	else
-		compare_keys(&walk, part, n, kernel->v, kernel->n);
+		compare_keys(&walk, part, n, found, kernel->n);
 }

@@ -586,8 +586,10 @@ static void end_for_config(void *arg)
 
 static void on_report(void *arg, enum log_severity severity, const char *text)
 {
-	(void)arg;
+	const struct daemon *daemon = arg;
+
 	LOG_CALL(severity, 0, text);
+	live_page_reported(daemon->page, severity, text);
 }
 
 static void on_signal(evutil_socket_t number, short what, void *arg)
@@ -664,6 +666,7 @@ static int start_source(struct daemon *daemon, const struct source_sink *sink, s
 			},
 		.node_name = daemon->config->node_name,
 		.report = on_report,
+		.report_arg = daemon,
 		.seen = telemetry_request_seen,
 		.seen_arg = daemon->telemetry,
 	};
@@ -672,7 +675,7 @@ static int start_source(struct daemon *daemon, const struct source_sink *sink, s
 	if (!input->manifests || !*input->manifests)
 		return api_source_start(daemon->loop, &api, sink, &daemon->api, err);
 	r = manifests_start(daemon->loop, input->manifests, daemon->config->node_name, sink,
-			    on_report, NULL, &daemon->manifests, err);
+			    on_report, daemon, &daemon->manifests, err);
 	return r < 0 ? err_wrap(err, r, "--manifests") : 0;
 }
 

@@ -122,6 +122,12 @@ void live_page_refused(struct live_page *live, const struct backend_refusal *ref
 		status_feed_trouble(feed_of(live), text);
 }
 
+void live_page_reported(struct live_page *live, enum log_severity severity, const char *text)
+{
+	if (live && severity != LOG_SEVERITY_INFO)
+		status_feed_trouble(feed_of(live), text);
+}
+
 /* -- begin and end */
 
 struct live_page *live_page_new(const struct live_page_config *config)

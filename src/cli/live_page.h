@@ -3,6 +3,7 @@
 
 /* The status page (page/status_page.h) of the running daemon: what it reads, and who tells it what happens. */
 
+#include "base/log.h"
 #include "cli/proxier.h"
 
 struct config;
@@ -37,3 +38,5 @@ void live_page_flushed(struct live_page *live, enum family family);
 void live_page_repaired(struct live_page *live, enum family family);
 void live_page_conflict(struct live_page *live, const struct backend_conflict *conflict);
 void live_page_refused(struct live_page *live, const struct backend_refusal *refusal);
+/* What the source reports, if it is more than news. */
+void live_page_reported(struct live_page *live, enum log_severity severity, const char *text);

@@ -132,33 +132,46 @@ function find() {
 	draw();
 }
 
-function makeRow(id, index) {
-	const port = state.ports.get(id);
-	const row = element('div', {className: 'row', id: `row-${index}`});
+function makeRow() {
+	const row = element('div', {className: 'row'});
 	row.setAttribute('role', 'row');
-	row.setAttribute('aria-selected', String(id === state.chosen));
-	row.setAttribute('aria-rowindex', String(index + 2));
-	row.dataset.id = id;
 	for (const column of columns) {
-		const text = column.text(port);
-		const cell = element('span', {textContent: text, title: text, className: column.name || ''});
+		const cell = element('span', {className: column.name || ''});
 		cell.setAttribute('role', 'gridcell');
 		row.append(cell);
 	}
-	if (port.used === 0) row.children[2].classList.add('bad');
-	if (id === state.opened) row.classList.add('opened');
-	if (Date.now() - port.seen < 2000) row.classList.add('fresh');
 	return row;
 }
 
+function setAttribute(at, name, value) {
+	if (at.getAttribute(name) !== value) at.setAttribute(name, value);
+}
+
+function fillRow(row, id, index) {
+	const port = state.ports.get(id);
+	setAttribute(row, 'id', `row-${index}`);
+	setAttribute(row, 'data-id', id);
+	setAttribute(row, 'aria-selected', String(id === state.chosen));
+	setAttribute(row, 'aria-rowindex', String(index + 2));
+	columns.forEach((column, i) => {
+		const cell = row.children[i], text = column.text(port);
+		if (cell.textContent !== text) cell.textContent = cell.title = text;
+	});
+	row.children[2].classList.toggle('bad', port.used === 0);
+	row.classList.toggle('opened', id === state.opened);
+	row.classList.toggle('fresh', Date.now() - port.seen < 2000);
+}
+
+// Rows are filled anew and never replaced: one that went away between the press and the release of a mouse button would
+// take the click with it.
 function draw() {
-	const list = $('list');
+	const list = $('list'), rows = $('rows');
 	const first = Math.max(0, Math.floor(list.scrollTop / ROW) - SPARE);
 	const last = Math.min(state.shown.length, Math.ceil((list.scrollTop + list.clientHeight) / ROW) + SPARE);
-	const rows = [];
-	for (let i = first; i < last; i++) rows.push(makeRow(state.shown[i], i));
-	$('rows').style.transform = `translateY(${first * ROW}px)`;
-	$('rows').replaceChildren(...rows);
+	rows.style.transform = `translateY(${first * ROW}px)`;
+	while (rows.children.length > Math.max(0, last - first)) rows.lastChild.remove();
+	while (rows.children.length < last - first) rows.append(makeRow());
+	for (let i = first; i < last; i++) fillRow(rows.children[i - first], state.shown[i], i);
 	const at = state.places.get(state.chosen);
 	if (at >= first && at < last) $('table').setAttribute('aria-activedescendant', `row-${at}`);
 	else $('table').removeAttribute('aria-activedescendant');

@@ -9,7 +9,7 @@ JOBS   ?= $(shell nproc)
 MESON  := /usr/bin/python3 /usr/bin/meson
 C_FILES = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h')
 
-.PHONY: all demo demo-shell test bench bench-cluster bench-memory bench-repair bench-traffic e2e install clean format lint load fuzz sanitize soak
+.PHONY: all demo demo-shell test bench bench-cluster bench-memory bench-page bench-repair bench-traffic e2e install clean format lint load fuzz sanitize soak
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) -j $(JOBS) portolan
@@ -34,8 +34,9 @@ test: deps-test $(BUILD)/build.ninja
 	@scripts/test $(BUILD)
 
 # Measurements want a quiet machine and an optimised build of their own.
-bench: deps-build
+bench: deps-demo
 	@scripts/bench build-bench
+	@$(MAKE) --no-print-directory bench-page
 
 # kube-proxy's peak memory and Portolan's, below an API server with 10,000 services.
 bench-memory: deps-test all
@@ -51,6 +52,12 @@ bench-traffic: deps-test all
 bench-cluster: deps-test
 	@tests/cluster/binaries >/dev/null
 	@/usr/bin/python3 -B bench/cluster.py $(ARGS)
+
+# What an open status page costs; about three minutes. The figures are written into docs/performance.md.
+bench-page: deps-demo
+	@[ -f build-bench/build.ninja ] || $(MESON) setup build-bench --buildtype=release -Doptimization=2 -Dtests=false >/dev/null
+	@ninja -C build-bench -j $(JOBS) portolan >/dev/null
+	@/usr/bin/python3 -B bench/page.py $(ARGS)
 
 # How long damage by foreign hands is felt; about ten minutes. The figures are written into docs/performance.md.
 bench-repair: deps-test

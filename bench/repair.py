@@ -8,26 +8,22 @@ repair. Neither the tool that did the damage nor anything that Portolan says is 
 have to be what they were.
 """
 import argparse
-import datetime
 import json
 import os
 import pathlib
-import platform
 import random
 import re
 import statistics
-import subprocess
 import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / 'tests' / name) for name in ('', 'serving', 'load')]
 
+import report as report_part  # noqa: E402
 from crowd import SERVICES_FROM, Crowd, text  # noqa: E402
 from lab.daemon import Log  # noqa: E402
 
-PAGE = ROOT / 'docs' / 'performance.md'
-BEGIN, END = '<!-- repair: written by make bench-repair -->\n', '<!-- end of repair -->\n'
 SINGLE, FLUSHES = 9, 3
 SINGLE_BAR_MS, FLUSH_BAR_MS, COLD_BAR = 200, 500, 1.5
 QUIET = 2.0  # s without a transaction: it is over
@@ -193,17 +189,6 @@ def storm(site):
 # -- the page
 
 
-def machine():
-    model = next((line.split(':', 1)[1].strip() for line in open('/proc/cpuinfo', encoding='ascii', errors='replace')
-                  if line.startswith('model name')), platform.machine())
-    commit = subprocess.run(['git', 'rev-parse', '--short=12', 'HEAD'], capture_output=True, text=True, check=False, cwd=ROOT)
-    with open('/proc/loadavg', encoding='ascii') as file:
-        load = file.read().split()[0]
-    now = datetime.datetime.now(datetime.timezone.utc)
-    return (f'{now:%Y-%m-%d %H:%M} UTC, commit {commit.stdout.strip()}, `make bench-repair`: {model}, {os.cpu_count()} cores; '
-            f'Linux {platform.release()}. Load before: {load}.')
-
-
 def span(values):
     return f'{statistics.median(values):.0f} ms', f'{max(values):.0f} ms'
 
@@ -222,12 +207,6 @@ class Report:
     def page(self, where):
         return '\n'.join([where, '', '| services | mode | what was done | median | most | bar | |', '|---|---|---|---|---|---|---|',
                           *self.rows]) + '\n'
-
-
-def write_page(part):
-    page = PAGE.read_text(encoding='utf-8')
-    head, rest = page.split(BEGIN)
-    PAGE.write_text(head + BEGIN + '\n' + part + '\n' + END + rest.split(END)[1], encoding='utf-8')
 
 
 def measure_iptables(report, services, program, singly):
@@ -271,13 +250,13 @@ def main():
     parser.add_argument('--dry', action='store_true', help='do not write the page')
     given = parser.parse_args()
     os.environ['PORTOLAN'] = str((given.build / 'portolan').absolute())
-    where, report = machine(), Report()
+    where, report = report_part.machine('bench-repair'), Report()
     if 'iptables' in given.modes:
         measure_iptables(report, given.iptables_services, str((given.build / 'bench' / 'bench-kernel-price').absolute()), given.singles)
     if 'nftables' in given.modes:
         measure_nftables(report, given.nftables_services)
     if not given.dry:
-        write_page(report.page(where))
+        report_part.write('repair', 'bench-repair', report.page(where))
     return 1 if report.missed else 0
 
 

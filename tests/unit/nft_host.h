@@ -167,10 +167,11 @@ static void host_too_late(evutil_socket_t fd attr_unused, short what attr_unused
 	*(bool *)arg = true;
 }
 
-/* Turns the loop until something is so. */
+/* Turns the loop until something is so, for longer where PORTOLAN_LAB_SLOWNESS says that all takes longer. */
 attr_unused static void host_wait(struct host *host, bool (*is)(struct host *host))
 {
-	const struct timeval limit = {.tv_sec = 20};
+	const char *slowness = getenv("PORTOLAN_LAB_SLOWNESS");
+	const struct timeval limit = {.tv_sec = 20 * (slowness ? strtol(slowness, NULL, 10) : 1)};
 	bool late = false;
 	struct event *timer = evtimer_new(host->loop, host_too_late, &late);
 

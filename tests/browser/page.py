@@ -61,7 +61,8 @@ class Page:
         self.scheme("light")
         self.browser.press("Escape")
         self.browser.run("const search = document.getElementById('search'); search.value = ''; "
-                         "search.dispatchEvent(new InputEvent('input')); document.activeElement.blur()")
+                         "search.dispatchEvent(new InputEvent('input')); document.getElementById('client').selectedIndex = 0; "
+                         "document.activeElement.blur()")
 
     def wait_complete(self):
         """Until all Services are there."""

@@ -59,6 +59,15 @@ def test_a_click_opens_the_way_of_a_packet(page):
     assert page.browser.run("return document.querySelector('#chart svg').getBoundingClientRect().width") > 50
 
 
+def test_another_client_gets_another_explanation(page):
+    page.find("s00042", key(42))
+    page.browser.click(page.row(key(42)))
+    page.wait_explained("keep the client's address")
+    page.browser.run("const client = document.getElementById('client'); client.focus(); client.selectedIndex = 0")
+    page.browser.press("End")  # from outside the cluster
+    page.wait_explained("masqueraded: the client of a cluster IP is no pod")
+
+
 def test_an_open_explanation_follows_a_change(page):
     page.find("s00002", key(2))
     page.browser.click(page.row(key(2)))

@@ -169,7 +169,9 @@ def shell(request, tmp_path):
     if not shutil.which(request.param):
         assert not (os.environ.get("PORTOLAN_LAB_REQUIRED") or os.environ.get("CI") == "true"), f"{request.param} is missing"
         pytest.skip(f"{request.param} is not installed")
-    return {"bash": Bash, "zsh": Zsh, "fish": Fish}[request.param](tmp_path)
+    made = {"bash": Bash, "zsh": Zsh, "fish": Fish}[request.param](tmp_path).begin()
+    yield made
+    made.end()
 
 
 class Shell:
@@ -183,7 +185,7 @@ class Shell:
         script.parent.mkdir(parents=True)
         script.write_text(run("completion", self.name).stdout)
         self.script = script
-        self.env = {"PATH": f"{home}/bin:{os.environ['PATH']}", "HOME": str(home), "TERM": "dumb", "LC_ALL": "C.UTF-8",
+        self.env = {"PATH": f"{home}/bin:/usr/bin:/bin", "HOME": str(home), "TERM": "dumb", "LC_ALL": "C.UTF-8",
                     "XDG_CONFIG_HOME": str(home), "XDG_DATA_HOME": str(home),
                     **{name: value for name, value in os.environ.items() if name.endswith("SAN_OPTIONS")}}
 
@@ -191,25 +193,27 @@ class Shell:
 class Typed(Shell):
     """An interactive shell on a terminal. A command put before the completed line prints its words."""
 
-    def line(self, typed):
-        pid, fd = pty.fork()
-        if pid == 0:
+    def begin(self):
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
             os.chdir(self.home)
             os.execvpe(self.argv[0], self.argv, self.env)
-        try:
-            self.expect(fd, "ready> ", self.prepare + "\n")
-            return self.expect(fd, r"\[\[(.*)\]\]", f"{typed}\t\x01show \n")[1].split("|")
-        finally:
-            os.close(fd)
-            os.waitpid(pid, 0)
+        self.expect("ready> ", self.prepare + "\n")
+        return self
 
-    @staticmethod
-    def expect(fd, pattern, typed):
-        os.write(fd, typed.encode())
+    def end(self):
+        os.close(self.fd)
+        os.waitpid(self.pid, 0)
+
+    def line(self, typed):
+        return self.expect(r"\[\[(.*)\]\][^>]*ready> ", f"{typed}\t\x01show \n")[1].split("|")
+
+    def expect(self, pattern, typed):
+        os.write(self.fd, typed.encode())
         output, deadline = "", time.monotonic() + PATIENCE
         while not (match := re.search(pattern, output)):
-            assert select.select([fd], [], [], deadline - time.monotonic())[0], output
-            output += os.read(fd, 65536).decode(errors="replace")
+            assert select.select([self.fd], [], [], deadline - time.monotonic())[0], output
+            output += os.read(self.fd, 65536).decode(errors="replace")
         return match
 
 
@@ -234,6 +238,12 @@ class Zsh(Typed):
 
 class Fish(Shell):
     name, place = "fish", "fish/completions/portolan.fish"
+
+    def begin(self):
+        return self
+
+    def end(self):
+        pass
 
     def line(self, typed):
         found = subprocess.run(["fish", "-c", 'complete -C "$argv[1]"', typed], capture_output=True, text=True, env=self.env,
@@ -267,5 +277,4 @@ def test_shells_complete_files_and_folders(shell):
 
 def test_shells_offer_nothing_when_the_program_is_gone(shell):
     (shell.home / "bin" / "portolan").unlink()
-    shell.env["PATH"] = "/usr/bin:/bin"
     assert shell.line("portolan compl") == ["portolan", "compl"]

@@ -360,6 +360,18 @@ struct iptables_job *iptables_tool_save(struct iptables_tool *tool, const char *
 	return job_queue(job);
 }
 
+struct iptables_job *iptables_tool_list(struct iptables_tool *tool, const char *table,
+					const char *chain, iptables_line_fn *line,
+					iptables_done_fn *done, void *arg)
+{
+	const struct iptables_command command = {
+		.op = IPTABLES_LIST, .table = table, .chain = chain};
+	struct iptables_job *job = iptables_tool_start(tool, &command, done, arg);
+
+	job->line = line;
+	return job;
+}
+
 static struct iptables_job *new_restore(struct iptables_tool *tool, const char *table,
 					iptables_done_fn *done, void *arg)
 {

@@ -66,6 +66,10 @@ struct iptables_job *iptables_tool_start(struct iptables_tool *tool,
 /* iptables-save -t TABLE, line by line. */
 struct iptables_job *iptables_tool_save(struct iptables_tool *tool, const char *table,
 					iptables_line_fn *line, iptables_done_fn *done, void *arg);
+/* iptables -S CHAIN -t TABLE, line by line: the rules of one chain as iptables-save prints them. */
+struct iptables_job *iptables_tool_list(struct iptables_tool *tool, const char *table,
+					const char *chain, iptables_line_fn *line,
+					iptables_done_fn *done, void *arg);
 /*
  * iptables-restore --noflush --counters; table NULL: all that the input names. The input is moved
  * away. Nothing is run when it is empty.

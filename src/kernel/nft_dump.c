@@ -26,9 +26,11 @@ _Static_assert(sizeof(((struct question *)NULL)->buffer) > 2 * (NFT_NAME_SIZE + 
 static void put_question(struct question *question, const struct nft_dump_request *request,
 			 uint32_t sequence)
 {
-	question->message = nfnetlink_begin(question->buffer, NFNL_SUBSYS_NFTABLES,
-					    (uint8_t)request->type, nft_family(request->family),
-					    request->one ? NLM_F_ACK : NLM_F_DUMP, sequence);
+	uint8_t nfproto = request->nfproto ? request->nfproto : nft_family(request->family);
+
+	question->message =
+		nfnetlink_begin(question->buffer, NFNL_SUBSYS_NFTABLES, (uint8_t)request->type,
+				nfproto, request->one ? NLM_F_ACK : NLM_F_DUMP, sequence);
 	if (request->table)
 		mnl_attr_put_strz(question->message, NFT_DESCRIBE_TABLE, request->table);
 	if (request->chain)

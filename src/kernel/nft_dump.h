@@ -22,6 +22,7 @@ struct nft_dump_request {
 	const char *table; /* NULL: all */
 	const char *chain; /* or set; NULL: all. Element lists need it */
 	bool one;          /* only that table, chain or set itself: -ENOENT when it is not there */
+	uint8_t nfproto; /* NFPROTO_* of tables that are of no family (inet); 0: that of `family` */
 };
 
 struct nft_dump_ops {

@@ -148,8 +148,8 @@ static int on_object(void *arg, const struct nlmsghdr *message, struct err *err)
 
 static void list(const void *data, size_t n)
 {
-	static const struct nft_dump_request request = {NFT_MSG_GETRULE, FAMILY_IPV4, "test", NULL,
-							false};
+	static const struct nft_dump_request request = {
+		.type = NFT_MSG_GETRULE, .family = FAMILY_IPV4, .table = "test"};
 	static const struct nft_dump_ops ops = {NULL, on_object};
 	struct nft_dump_state state = {&request, &ops, NULL, 1, 0, false, false};
 	struct err err = {0};

@@ -219,7 +219,13 @@ static void the_reader_can_end_it(void **state)
 static void one_object_is_there_or_not(void **state)
 {
 	struct world *world = *state;
-	struct nft_dump_request request = {NFT_MSG_GETCHAIN, FAMILY_IPV4, "test", "c", true};
+	struct nft_dump_request request = {
+		.type = NFT_MSG_GETCHAIN,
+		.family = FAMILY_IPV4,
+		.table = "test",
+		.chain = "c",
+		.one = true,
+	};
 	const struct nft_dump_ops ops = {on_restart, on_message};
 
 	assert_int_equal(nft_dump(world->socket, &request, &ops, world, &world->err), 0);

@@ -4,7 +4,7 @@
 /* -o human|json|yaml, and how human text should look on this terminal. */
 
 #include "cli/problems.h"
-#include "explain/explain.h"
+#include "explain/printer.h"
 
 enum output {
 	OUTPUT_HUMAN = 0,

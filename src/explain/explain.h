@@ -13,6 +13,7 @@
  * it a second time.
  */
 
+#include "explain/printer.h"
 #include "explain/way.h"
 #include "model/model.h"
 #include "plan/plan.h"
@@ -126,11 +127,6 @@ enum fate explanation_fate(const struct explanation *explanation);
 
 struct text;
 struct doc;
-
-struct human_style {
-	bool colour;
-	size_t width; /* columns; 0: 80 */
-};
 
 void explanation_human(const struct explanation *explanation, const struct human_style *style,
 		       struct text *ret);

@@ -2,12 +2,13 @@
 
 /* An explanation as a document. What is here is promised by portolan.8: members are added, not changed. */
 
+#include "explain/explain_doc.h"
+
 #include <stdio.h>
 
-#include "base/doc.h"
 #include "explain/explain.h"
 
-static void put_endpoint(struct doc *doc, const char *key, const struct addr *addr, uint16_t port)
+void explain_doc_endpoint(struct doc *doc, const char *key, const struct addr *addr, uint16_t port)
 {
 	char out[ADDR_PORT_TEXT_MAX];
 
@@ -15,7 +16,7 @@ static void put_endpoint(struct doc *doc, const char *key, const struct addr *ad
 	doc_string(doc, key, out);
 }
 
-static void put_packet(struct doc *doc, const struct packet *packet)
+void explain_doc_packet(struct doc *doc, const struct packet *packet)
 {
 	char out[ADDR_TEXT_MAX];
 
@@ -31,9 +32,9 @@ static void put_packet(struct doc *doc, const struct packet *packet)
 	doc_close(doc);
 }
 
-static void put_service(struct doc *doc, const struct explanation *explanation)
+void explain_doc_service(struct doc *doc, const struct explanation *explanation)
 {
-	const struct port_plan *port = explanation->port;
+	const struct port_plan *port = explanation ? explanation->port : NULL;
 	const struct service *service;
 
 	if (!port) {
@@ -64,8 +65,12 @@ static void put_step(struct doc *doc, const struct step *step)
 	doc_string(doc, "hook", hook_name(step->hook));
 	doc_string(doc, "table", step->table);
 	doc_string(doc, "chain", step->chain);
-	doc_number(doc, "position", step->position);
-	doc_number(doc, "of", step->length);
+	if (step->position) {
+		doc_number(doc, "position", step->position);
+		doc_number(doc, "of", step->length);
+	}
+	if (step->handle)
+		doc_number(doc, "handle", step->handle);
 	doc_string(doc, "rule", step->rule);
 	doc_string(doc, "effect", effect_name(step->effect));
 	put_optional(doc, "target", step->target);
@@ -76,7 +81,7 @@ static void put_step(struct doc *doc, const struct step *step)
 	doc_close(doc);
 }
 
-static void put_steps(struct doc *doc, const struct step *steps, size_t n)
+void explain_doc_steps(struct doc *doc, const struct step *steps, size_t n)
 {
 	doc_open_list(doc, "steps");
 	for (size_t i = 0; i < n; i++)
@@ -101,12 +106,12 @@ static void put_outcome(struct doc *doc, const struct way *way, const struct out
 	doc_open_map(doc, NULL);
 	doc_string(doc, "verdict", fate_name(outcome->fate));
 	if (outcome->fate == FATE_BACKEND)
-		put_endpoint(doc, "endpoint", &outcome->backend, outcome->backend_port);
+		explain_doc_endpoint(doc, "endpoint", &outcome->backend, outcome->backend_port);
 	put_share(doc, outcome->share);
 	doc_bool(doc, "masquerade", outcome->masquerade != MASQUERADE_NONE);
 	if (outcome->masquerade != MASQUERADE_NONE)
 		doc_string(doc, "masqueradeReason", masquerade_name(outcome->masquerade));
-	put_steps(doc, outcome->steps + from, outcome->n_steps - from);
+	explain_doc_steps(doc, outcome->steps + from, outcome->n_steps - from);
 	doc_close(doc);
 }
 
@@ -117,7 +122,7 @@ static void put_left_out(struct doc *doc, const struct explanation *explanation)
 		const struct left_out *left_out = &explanation->left_out[i];
 
 		doc_open_map(doc, NULL);
-		put_endpoint(doc, "endpoint", &left_out->addr, left_out->port);
+		explain_doc_endpoint(doc, "endpoint", &left_out->addr, left_out->port);
 		doc_string(doc, "reason", left_out_name(left_out->reason));
 		doc_close(doc);
 	}
@@ -144,10 +149,10 @@ void explanation_doc(const struct explanation *explanation, struct doc *doc, con
 	doc_number(doc, "version", 1);
 	doc_string(doc, "mode", explain_mode_name(explanation->input->mode));
 	doc_string(doc, "node", explanation->input->settings->node_name);
-	put_packet(doc, &way->packet);
-	put_service(doc, explanation);
+	explain_doc_packet(doc, &way->packet);
+	explain_doc_service(doc, explanation);
 	doc_string(doc, "verdict", fate_name(explanation_fate(explanation)));
-	put_steps(doc, way->outcomes[0].steps, way->n_common);
+	explain_doc_steps(doc, way->outcomes[0].steps, way->n_common);
 	doc_open_list(doc, "outcomes");
 	for (size_t i = 0; i < way->n_outcomes; i++)
 		put_outcome(doc, way, &way->outcomes[i]);

@@ -11,90 +11,7 @@
 #include "base/text.h"
 #include "explain/explain.h"
 
-#define WIDTH_DEFAULT 80
-#define WIDTH_LEAST   40
-
-enum colour {
-	PLAIN = 0,
-	BOLD,
-	DIM,
-	GREEN,
-	RED,
-};
-
-struct printer {
-	struct text *text;
-	bool colour;
-	size_t width;
-};
-
-static void begin_colour(const struct printer *printer, enum colour colour)
-{
-	static const char *const codes[] = {"", "\033[1m", "\033[2m", "\033[32m", "\033[31m"};
-
-	if (printer->colour && colour != PLAIN)
-		text_str(printer->text, codes[colour]);
-}
-
-static void end_colour(const struct printer *printer, enum colour colour)
-{
-	if (printer->colour && colour != PLAIN)
-		text_str(printer->text, "\033[0m");
-}
-
-/* Breaks at blanks; lines after the first are two columns further in. */
-static void print_wrapped(const struct printer *printer, size_t indent, enum colour colour,
-			  const char *words)
-{
-	size_t column = indent;
-
-	text_printf(printer->text, "%*s", (int)indent, "");
-	begin_colour(printer, colour);
-	while (*words) {
-		size_t n = strcspn(words, " ");
-
-		if (column > indent && column + 1 + n > printer->width) {
-			text_printf(printer->text, "\n%*s", (int)indent + 2, "");
-			column = indent + 2;
-		} else if (column > indent) {
-			text_str(printer->text, " ");
-			column++;
-		}
-		text_add(printer->text, words, n);
-		column += n;
-		words += n;
-		words += strspn(words, " ");
-	}
-	end_colour(printer, colour);
-	text_str(printer->text, "\n");
-}
-
-/* Frees the words. */
-static void print_line(const struct printer *printer, size_t indent, enum colour colour,
-		       char *words)
-{
-	print_wrapped(printer, indent, colour, words);
-	free(words);
-}
-
-static void print_heading(const struct printer *printer, const char *words)
-{
-	text_str(printer->text, "\n");
-	print_wrapped(printer, 0, BOLD, words);
-}
-
 /* -- the packet */
-
-static const char *sender_words(enum origin origin)
-{
-	static const char *const words[] = {
-		[ORIGIN_POD] = "a pod",
-		[ORIGIN_NODE] = "this node",
-		[ORIGIN_OUTSIDE] = "outside the cluster",
-	};
-
-	return words[origin];
-}
 
 static void print_packet(const struct printer *printer, const struct explanation *explanation)
 {
@@ -103,20 +20,20 @@ static void print_packet(const struct printer *printer, const struct explanation
 
 	addr_print(&packet->source, from);
 	addr_port_print(&packet->destination, packet->port, to);
-	print_line(printer, 0, BOLD,
-		   xasprintf("%s from %s (%s) to %s", protocol_name(packet->protocol), from,
-			     sender_words(packet->origin), to));
+	printer_line(printer, 0, PRINTER_BOLD,
+		     xasprintf("%s from %s (%s) to %s", protocol_name(packet->protocol), from,
+			       origin_words(packet->origin), to));
 	if (explanation->port)
-		print_line(printer, 0, PLAIN,
-			   xasprintf("%s of service %s, on node %s in %s mode",
-				     entry_words(explanation->entry), explanation->port->id,
-				     explanation->input->settings->node_name,
-				     explain_mode_name(explanation->input->mode)));
+		printer_line(printer, 0, PRINTER_PLAIN,
+			     xasprintf("%s of service %s, on node %s in %s mode",
+				       entry_words(explanation->entry), explanation->port->id,
+				       explanation->input->settings->node_name,
+				       explain_mode_name(explanation->input->mode)));
 	else
-		print_line(printer, 0, PLAIN,
-			   xasprintf("on node %s in %s mode",
-				     explanation->input->settings->node_name,
-				     explain_mode_name(explanation->input->mode)));
+		printer_line(printer, 0, PRINTER_PLAIN,
+			     xasprintf("on node %s in %s mode",
+				       explanation->input->settings->node_name,
+				       explain_mode_name(explanation->input->mode)));
 }
 
 static void print_policies(const struct printer *printer, const struct explanation *explanation)
@@ -127,71 +44,16 @@ static void print_policies(const struct printer *printer, const struct explanati
 	if (!explanation->port)
 		return;
 	service = explanation->port->service;
-	print_line(printer, 0, PLAIN,
-		   xasprintf("%s %s%s",
-			     internal ? "internalTrafficPolicy" : "externalTrafficPolicy",
-			     (internal ? service->internal_local : service->external_local)
-				     ? "Local"
-				     : "Cluster",
-			     service->sticky_seconds ? ", sessionAffinity ClientIP" : ""));
+	printer_line(printer, 0, PRINTER_PLAIN,
+		     xasprintf("%s %s%s",
+			       internal ? "internalTrafficPolicy" : "externalTrafficPolicy",
+			       (internal ? service->internal_local : service->external_local)
+				       ? "Local"
+				       : "Cluster",
+			       service->sticky_seconds ? ", sessionAffinity ClientIP" : ""));
 }
 
 /* -- steps */
-
-static const char *effect_words(enum effect effect)
-{
-	static const char *const words[EFFECT_COUNT] = {
-		[EFFECT_MISS] = "does not match",
-		[EFFECT_JUMP] = "goes to",
-		[EFFECT_GOTO] = "goes on to",
-		[EFFECT_MARK] = "marks the packet for masquerading",
-		[EFFECT_UNMARK] = "takes the mark away",
-		[EFFECT_TRANSLATE] = "changes the destination to",
-		[EFFECT_MASQUERADE] = "changes the source to this node's address",
-		[EFFECT_REMEMBER] = "remembers the client and its backend",
-		[EFFECT_RETURN] = "returns",
-		[EFFECT_ACCEPT] = "accepts the packet here",
-		[EFFECT_DROP] = "drops the packet",
-		[EFFECT_REJECT] = "refuses the packet",
-	};
-
-	return words[effect];
-}
-
-static enum colour effect_colour(enum effect effect)
-{
-	if (effect == EFFECT_DROP || effect == EFFECT_REJECT)
-		return RED;
-	return effect == EFFECT_TRANSLATE ? GREEN : PLAIN;
-}
-
-/* A jump to a chain where nothing matched: the next step, if there is one, is elsewhere. */
-static bool is_idle(const struct step *step, const struct step *next)
-{
-	return step->effect == EFFECT_JUMP &&
-	       (!next || next->hook != step->hook || !streq(next->table, step->table) ||
-		!streq(next->chain, step->target));
-}
-
-static void print_step(const struct printer *printer, size_t indent, const struct step *step,
-		       const struct step *next)
-{
-	bool idle = is_idle(step, next);
-	const char *words = idle ? "nothing matches in" : effect_words(step->effect);
-
-	print_line(printer, indent, effect_colour(step->effect),
-		   xasprintf("%s %s, rule %zu of %zu: %s%s%s%s%s", step->table, step->chain,
-			     step->position, step->length, words, step->target ? " " : "",
-			     step->target ? step->target : "", step->note ? ": " : "",
-			     step->note ? step->note : ""));
-	if (!idle)
-		print_wrapped(printer, indent + 2, DIM, step->rule);
-	if (step->element)
-		print_line(printer, indent + 2, DIM,
-			   xasprintf("@%s { %s }", step->map, step->element));
-	if (step->kernel)
-		print_line(printer, indent + 2, RED, xasprintf("kernel: %s", step->kernel));
-}
 
 /* Those from `from` to `to`, under a heading for each hook. */
 static void print_steps(const struct printer *printer, const struct outcome *outcome, size_t from,
@@ -202,9 +64,10 @@ static void print_steps(const struct printer *printer, const struct outcome *out
 
 	for (size_t i = from; i < to; i++) {
 		if (steps[i].hook != hook)
-			print_heading(printer, hook_name(steps[i].hook));
+			printer_heading(printer, hook_name(steps[i].hook));
 		hook = steps[i].hook;
-		print_step(printer, 2, &steps[i], i + 1 < outcome->n_steps ? &steps[i + 1] : NULL);
+		printer_step(printer, 2, &steps[i],
+			     i + 1 < outcome->n_steps ? &steps[i + 1] : NULL);
 	}
 }
 
@@ -219,13 +82,13 @@ static void print_backend(const struct printer *printer, const struct way *way,
 	addr_port_print(&outcome->backend, outcome->backend_port, addr);
 	snprintf(share, sizeof(share), "%llu/%llu", (unsigned long long)outcome->share.of,
 		 (unsigned long long)outcome->share.in);
-	print_line(printer, 2, GREEN,
-		   xasprintf("%s (%.4g %%) %s, %s", share, share_percent(outcome->share), addr,
-			     outcome->masquerade == MASQUERADE_NONE ? "keeps the client's address"
-								    : "masqueraded"));
+	printer_line(printer, 2, PRINTER_GREEN,
+		     xasprintf("%s (%.4g %%) %s, %s", share, share_percent(outcome->share), addr,
+			       outcome->masquerade == MASQUERADE_NONE ? "keeps the client's address"
+								      : "masqueraded"));
 	for (size_t i = way->n_common; i < end; i++)
-		print_step(printer, 4, &outcome->steps[i],
-			   i + 1 < outcome->n_steps ? &outcome->steps[i + 1] : NULL);
+		printer_step(printer, 4, &outcome->steps[i],
+			     i + 1 < outcome->n_steps ? &outcome->steps[i + 1] : NULL);
 }
 
 static bool same_tail(const struct outcome *a, const struct outcome *b)
@@ -261,7 +124,7 @@ static void print_tails(const struct printer *printer, const struct way *way)
 		addr_port_print(&outcome->backend, outcome->backend_port, addr);
 		if (i > 0) {
 			text_str(printer->text, "\n");
-			print_line(printer, 0, PLAIN, xasprintf("to %s it is:", addr));
+			printer_line(printer, 0, PRINTER_PLAIN, xasprintf("to %s it is:", addr));
 		}
 		print_steps(printer, outcome, from, outcome->n_steps);
 	}
@@ -277,7 +140,7 @@ static void print_outcomes(const struct printer *printer, const struct explanati
 		return;
 	}
 	print_steps(printer, first, 0, MIN(way->n_common, first->translated_at + 1));
-	print_heading(printer, way->n_outcomes > 1 ? "backends" : "backend");
+	printer_heading(printer, way->n_outcomes > 1 ? "backends" : "backend");
 	for (size_t i = 0; i < way->n_outcomes; i++)
 		print_backend(printer, way, &way->outcomes[i]);
 	print_tails(printer, way);
@@ -290,13 +153,13 @@ static void print_left_out(const struct printer *printer, const struct explanati
 	char addr[ADDR_PORT_TEXT_MAX];
 
 	if (explanation->n_left_out > 0)
-		print_heading(printer, "left out");
+		printer_heading(printer, "left out");
 	for (size_t i = 0; i < explanation->n_left_out; i++) {
 		const struct left_out *left_out = &explanation->left_out[i];
 
 		addr_port_print(&left_out->addr, left_out->port, addr);
-		print_line(printer, 2, PLAIN,
-			   xasprintf("%s %s", addr, left_out_words(left_out->reason)));
+		printer_line(printer, 2, PRINTER_PLAIN,
+			     xasprintf("%s %s", addr, left_out_words(left_out->reason)));
 	}
 }
 
@@ -304,30 +167,29 @@ static void print_kernel(const struct printer *printer, const struct explanation
 {
 	if (explanation->kernel == KERNEL_NOT_COMPARED)
 		return;
-	print_heading(printer, "kernel");
+	printer_heading(printer, "kernel");
 	if (explanation->kernel == KERNEL_SAME)
-		print_line(printer, 2, PLAIN, xstrdup("has the rules that are named here"));
+		printer_line(printer, 2, PRINTER_PLAIN,
+			     xstrdup("has the rules that are named here"));
 	else
-		print_line(printer, 2, RED, xstrdup("differs from the rules that are named here"));
+		printer_line(printer, 2, PRINTER_RED,
+			     xstrdup("differs from the rules that are named here"));
 	for (size_t i = 0; i < explanation->n_kernel_notes; i++)
-		print_wrapped(printer, 2, RED, explanation->kernel_notes[i]);
+		printer_words(printer, 2, PRINTER_RED, explanation->kernel_notes[i]);
 }
 
 void explanation_human(const struct explanation *explanation, const struct human_style *style,
 		       struct text *ret)
 {
-	const struct printer printer = {
-		.text = ret,
-		.colour = style->colour,
-		.width = MAX(style->width ? style->width : WIDTH_DEFAULT, WIDTH_LEAST),
-	};
+	struct printer printer;
 
+	printer_init(&printer, style, ret);
 	print_packet(&printer, explanation);
 	print_policies(&printer, explanation);
 	print_outcomes(&printer, explanation);
 	print_left_out(&printer, explanation);
 	print_kernel(&printer, explanation);
 	text_str(ret, "\n");
-	print_wrapped(&printer, 0, explanation_reaches(explanation) ? GREEN : RED,
+	printer_words(&printer, 0, explanation_reaches(explanation) ? PRINTER_GREEN : PRINTER_RED,
 		      explanation->summary);
 }

@@ -10,11 +10,23 @@ static const char *const origin_names[] = {
 	[ORIGIN_OUTSIDE] = "outside",
 };
 
+static const char *const origin_phrases[] = {
+	[ORIGIN_POD] = "a pod",
+	[ORIGIN_NODE] = "this node",
+	[ORIGIN_OUTSIDE] = "outside the cluster",
+};
+
 static_assert(ARRAY_SIZE(origin_names) == ORIGIN_COUNT, "one name for each origin");
+static_assert(ARRAY_SIZE(origin_phrases) == ORIGIN_COUNT, "one phrase for each origin");
 
 const char *origin_name(enum origin origin)
 {
 	return origin_names[origin];
+}
+
+const char *origin_words(enum origin origin)
+{
+	return origin_phrases[origin];
 }
 
 bool origin_parse(const char *name, enum origin *ret)

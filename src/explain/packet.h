@@ -18,7 +18,8 @@ enum origin {
 	ORIGIN_COUNT,
 };
 
-const char *origin_name(enum origin origin); /* "pod", "node", "outside" */
+const char *origin_name(enum origin origin);  /* "pod", "node", "outside" */
+const char *origin_words(enum origin origin); /* "a pod", ... */
 bool origin_parse(const char *name, enum origin *ret);
 
 #define PACKET_INTERFACE_MAX 16 /* the kernel's IFNAMSIZ */

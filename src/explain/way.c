@@ -64,6 +64,7 @@ static const char *const effect_names[] = {
 	[EFFECT_ACCEPT] = "accept",
 	[EFFECT_DROP] = "drop",
 	[EFFECT_REJECT] = "reject",
+	[EFFECT_CONTINUE] = "continue",
 };
 
 static const char *const fate_names[] = {

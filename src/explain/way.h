@@ -46,6 +46,7 @@ enum effect {
 	EFFECT_ACCEPT,     /* through, at this hook */
 	EFFECT_DROP,
 	EFFECT_REJECT,
+	EFFECT_CONTINUE, /* matches, and does nothing that is known here; only of real packets */
 	EFFECT_COUNT,
 };
 
@@ -56,9 +57,10 @@ struct step {
 	enum effect effect;
 	const char *table;   /* "nat"; in nftables mode "kube-proxy" */
 	const char *chain;   /* that the rule stands in */
-	size_t position;     /* of the rule in it, from 1 */
+	size_t position;     /* of the rule in it, from 1; 0: not known, or no rule */
 	size_t length;       /* rules in the chain */
-	const char *rule;    /* as iptables-save or nft print it */
+	const char *rule;    /* as iptables-save or nft print it; NULL: not known */
+	uint64_t handle;     /* the kernel's, where a real packet met it; 0: none */
 	const char *target;  /* the chain gone to, or "10.244.1.2:80"; NULL: none */
 	const char *map;     /* nftables: the set or map asked last; NULL: none */
 	const char *element; /* what it answered, in nft's words; NULL: nothing, or no map */

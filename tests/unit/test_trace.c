@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The way of real packets, from messages that the kernel sent (Linux 6.18; the seeds of the fuzz target).
+ * Rules have words of our own here: those of their chains and targets.
+ */
+
+#include <errno.h>
+#include <libmnl/libmnl.h>
+#include <linux/netfilter.h>
+#include <linux/netfilter/nf_tables.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "explain/trace.h"
+#include "kernel/nft_message.h"
+
+struct recording {
+	uint32_t words[4096];
+	size_t n; /* bytes */
+};
+
+static void load(const char *name, struct recording *ret)
+{
+	const char *source = getenv("PORTOLAN_SOURCE");
+	cleanup_free char *path =
+		xasprintf("%s/tests/fuzz/corpus/nft_trace/%s", source ? source : ".", name);
+	FILE *file = fopen(path, "r");
+
+	if (!file)
+		fail_msg("%s is not there", path);
+	ret->n = fread(ret->words, 1, sizeof(ret->words), file);
+	fclose(file);
+	assert_true(ret->n > 0 && ret->n < sizeof(ret->words));
+}
+
+/* -- what the kernel would be asked */
+
+static bool hook_of(void *arg attr_unused, const struct nft_trace *event, enum hook *ret)
+{
+	static const struct {
+		const char *word;
+		enum hook hook;
+	} words[] = {
+		{"prerouting", HOOK_PREROUTING},
+		{"PREROUTING", HOOK_PREROUTING},
+		{"left", HOOK_POSTROUTING},
+		{"postrouting", HOOK_POSTROUTING},
+		{"POSTROUTING", HOOK_POSTROUTING},
+		{"delivered", HOOK_INPUT},
+		{"input", HOOK_INPUT},
+		{"INPUT", HOOK_INPUT},
+		{"output", HOOK_OUTPUT},
+		{"OUTPUT", HOOK_OUTPUT},
+		{"forward", HOOK_FORWARD},
+		{"FORWARD", HOOK_FORWARD},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+		if (strstr(event->chain, words[i].word)) {
+			*ret = words[i].hook;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* A chain's words, where a rule of it does more than the kernel says. */
+static void rule_of(void *arg, const struct nft_trace *event, struct trace_rule *ret)
+{
+	const char *const *words = arg;
+
+	*ret = (struct trace_rule){.position = 1, .length = 2};
+	for (; words && words[0]; words += 2)
+		if (has_prefix(event->chain, words[0]))
+			ret->text = words[1];
+}
+
+static bool interface_of(void *arg attr_unused, uint32_t index,
+			 char name[static PACKET_INTERFACE_MAX])
+{
+	snprintf(name, PACKET_INTERFACE_MAX, "if%u", index);
+	return true;
+}
+
+static const struct trace_ops ops = {hook_of, rule_of, interface_of};
+
+static struct trace *replay_words(const char *name, enum protocol protocol,
+				  const char *const *words)
+{
+	struct recording recording;
+	struct nft_datagram datagram;
+	const struct nlmsghdr *message;
+	struct trace *trace = NULL;
+	struct nft_trace event;
+
+	load(name, &recording);
+	datagram = (struct nft_datagram){recording.words, recording.n, false};
+	while ((message = nft_datagram_next(&datagram))) {
+		assert_int_equal(nft_trace_decode(message, &event), 0);
+		if (!trace) {
+			trace = trace_new(&ops, (void *)words, protocol, &event);
+			continue;
+		}
+		assert_true(trace_goes_on(trace, &event));
+		trace_take(trace, &event);
+		if (trace->end != TRACE_UNDER_WAY)
+			break; /* the end of the table's chain is told twice */
+	}
+	assert_non_null(trace);
+	return trace;
+}
+
+static struct trace *replay(const char *name)
+{
+	return replay_words(name, PROTOCOL_TCP, NULL);
+}
+
+/* -- a connection through a node port */
+
+static void the_packet_as_it_was_sent_is_known(void **state attr_unused)
+{
+	struct trace *trace = replay("iptables-nodeport");
+	char text[ADDR_PORT_TEXT_MAX];
+
+	assert_int_equal(trace->packet.origin, ORIGIN_OUTSIDE);
+	addr_port_print(&trace->packet.destination, trace->packet.port, text);
+	assert_string_equal(text, "192.0.2.11:30001");
+	addr_print(&trace->packet.source, text);
+	assert_string_equal(text, "192.0.2.100");
+	assert_true(has_prefix(trace->packet.interface, "if"));
+	assert_true(trace->first);
+	trace_free(trace);
+}
+
+static const struct step *find_effect(const struct trace *trace, enum effect effect)
+{
+	for (size_t i = 0; i < trace->n_steps; i++)
+		if (trace->steps[i].effect == effect)
+			return &trace->steps[i];
+	return NULL;
+}
+
+static void translations_are_seen_by_the_next_headers(void **state attr_unused)
+{
+	struct trace *trace = replay("iptables-nodeport");
+	const struct step *step = find_effect(trace, EFFECT_TRANSLATE);
+
+	assert_int_equal(trace->end, TRACE_LEFT);
+	assert_int_equal(trace_fate(trace), FATE_BACKEND);
+	assert_true(has_prefix(step->chain, "KUBE-SEP-"));
+	assert_true(has_prefix(step->target, "10.244.1.") && strstr(step->target, ":8080"));
+	assert_int_equal(step->hook, HOOK_PREROUTING);
+	step = find_effect(trace, EFFECT_MASQUERADE);
+	assert_string_equal(step->chain, "KUBE-POSTROUTING");
+	assert_int_equal(step->hook, HOOK_POSTROUTING);
+	assert_ptr_equal(step, &trace->steps[trace->masqueraded_at]);
+	assert_int_equal(trace->settled, trace->n_steps);
+	trace_free(trace);
+}
+
+static void words_of_rules_tell_what_the_kernel_does_not(void **state attr_unused)
+{
+	static const char *const words[] = {
+		"KUBE-MARK-MASQ",
+		"-A KUBE-MARK-MASQ -j MARK --set-xmark 0x4000/0x4000",
+		"KUBE-POSTROUTING",
+		"-A KUBE-POSTROUTING -j MARK --set-xmark 0x4000/0x0",
+		"KUBE-NODEPORTS",
+		"-A KUBE-NODEPORTS -m comment --comment \"-j DNAT --rcheck\" -j X",
+		NULL,
+	};
+	struct trace *trace = replay_words("iptables-nodeport", PROTOCOL_TCP, words);
+
+	assert_string_equal(find_effect(trace, EFFECT_MARK)->chain, "KUBE-MARK-MASQ");
+	assert_string_equal(find_effect(trace, EFFECT_UNMARK)->chain, "KUBE-POSTROUTING");
+	assert_false(trace->remembered);
+	trace_free(trace);
+}
+
+static void a_rule_for_remembered_clients_is_known_by_its_words(void **state attr_unused)
+{
+	static const char *const iptables[] = {"KUBE-SVC-", "-A S -m recent --rcheck -j X", NULL};
+	static const char *const nftables[] = {
+		"nodeport-pick",
+		"meta l4proto tcp dnat ip to ip saddr . meta priority map @affinity", NULL};
+	static const char *const update[] = {"nodeport-pick", "update @affinity { ip saddr }",
+					     NULL};
+	struct trace *trace = replay_words("iptables-nodeport", PROTOCOL_TCP, iptables);
+
+	assert_true(trace->remembered);
+	trace_free(trace);
+	trace = replay_words("nftables-nodeport", PROTOCOL_TCP, nftables);
+	assert_true(trace->remembered);
+	trace_free(trace);
+	trace = replay_words("nftables-nodeport", PROTOCOL_TCP, update);
+	assert_false(trace->remembered);
+	trace_free(trace);
+}
+
+/* -- other ends */
+
+static void a_refusal_ends_the_way_even_when_the_id_changed(void **state attr_unused)
+{
+	static const char *const words[] = {
+		"KUBE-SERVICES", "-A KUBE-SERVICES -j REJECT --reject-with icmp-port-unreachable",
+		NULL};
+	struct trace *trace = replay_words("iptables-refused", PROTOCOL_TCP, words);
+
+	assert_int_equal(trace->end, TRACE_STOPPED);
+	assert_int_equal(trace_fate(trace), FATE_REJECTED);
+	assert_string_equal(trace_verdict_name(trace), "rejected");
+	trace_free(trace);
+	trace = replay("nftables-refused");
+	assert_int_equal(trace_fate(trace), FATE_DROPPED); /* the words would say more */
+	trace_free(trace);
+}
+
+static void datagrams_of_the_node_begin_at_output(void **state attr_unused)
+{
+	struct trace *trace = replay_words("nftables-udp", PROTOCOL_UDP, NULL);
+
+	assert_int_equal(trace->packet.origin, ORIGIN_NODE);
+	assert_int_equal(trace->packet.protocol, PROTOCOL_UDP);
+	assert_string_equal(trace->packet.interface, "");
+	assert_int_equal(trace->steps[0].hook, HOOK_OUTPUT);
+	assert_int_equal(trace_fate(trace), FATE_BACKEND);
+	trace_free(trace);
+}
+
+static void both_families_are_read(void **state attr_unused)
+{
+	struct trace *trace = replay("nftables-hairpin-ipv6");
+	char text[ADDR_TEXT_MAX];
+
+	assert_int_equal(trace->packet.family, FAMILY_IPV6);
+	addr_print(&trace->packet.source, text);
+	assert_string_equal(text, "fd00:10:244:1::11");
+	addr_print(&trace->now.source, text);
+	assert_string_equal(text, "fd00:10:244:1::1");
+	assert_true(addr_equal(&trace->now.destination, &trace->packet.source));
+	trace_free(trace);
+}
+
+static void silence_means_that_it_vanished(void **state attr_unused)
+{
+	struct recording recording;
+	struct nft_trace event;
+	struct trace *trace;
+
+	load("iptables-nodeport", &recording);
+	assert_int_equal(nft_trace_decode((const struct nlmsghdr *)recording.words, &event), 0);
+	trace = trace_new(&ops, NULL, PROTOCOL_TCP, &event);
+	trace_give_up(trace);
+	assert_string_equal(trace_verdict_name(trace), "vanished");
+	assert_int_equal(trace_fate(trace), FATE_DROPPED);
+	assert_false(trace_goes_on(trace, &event));
+	trace_free(trace);
+}
+
+/* A repeated SYN is translated as the first one was, and by no rule. */
+static void a_later_packet_of_a_connection_blames_no_rule(void **state attr_unused)
+{
+	struct recording recording;
+	struct nft_trace event, next;
+	struct trace *trace;
+
+	load("iptables-nodeport", &recording);
+	assert_int_equal(nft_trace_decode((const struct nlmsghdr *)recording.words, &event), 0);
+	trace = trace_new(&ops, NULL, PROTOCOL_TCP, &event);
+	next = event;
+	next.table = "mangle";
+	next.chain = "PREROUTING";
+	next.verdict = NF_ACCEPT;
+	trace_take(trace, &next);
+	next.table = "filter";
+	next.chain = "FORWARD";
+	next.packet.port = 8080;
+	trace_take(trace, &next);
+	assert_false(trace->first);
+	assert_int_equal(trace_fate(trace), FATE_BACKEND);
+	assert_int_equal(trace->steps[0].effect, EFFECT_ACCEPT);
+	trace_free(trace);
+}
+
+/* -- messages that are none */
+
+/* nlmsg_len is cut, byte by byte: what is left must be read to its end and no further. */
+static void cut_messages_are_refused_or_read(void **state attr_unused)
+{
+	struct recording recording;
+	struct nlmsghdr *message = (struct nlmsghdr *)recording.words;
+	struct nft_trace event = {.id = 42};
+	uint32_t whole;
+
+	load("iptables-nodeport", &recording);
+	whole = message->nlmsg_len;
+	for (uint32_t n = sizeof(*message); n < whole; n++) {
+		message->nlmsg_len = n;
+		(void)nft_trace_decode(message, &event);
+	}
+	event.id = 42;
+	message->nlmsg_len = sizeof(*message) + sizeof(struct nfgenmsg);
+	assert_int_equal(nft_trace_decode(message, &event), -EBADMSG);
+	message->nlmsg_len = whole;
+	message->nlmsg_type = NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_NEWRULE;
+	assert_int_equal(nft_trace_decode(message, &event), -EBADMSG);
+	assert_int_equal(event.id, 42);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_packet_as_it_was_sent_is_known),
+		cmocka_unit_test(translations_are_seen_by_the_next_headers),
+		cmocka_unit_test(words_of_rules_tell_what_the_kernel_does_not),
+		cmocka_unit_test(a_rule_for_remembered_clients_is_known_by_its_words),
+		cmocka_unit_test(a_refusal_ends_the_way_even_when_the_id_changed),
+		cmocka_unit_test(datagrams_of_the_node_begin_at_output),
+		cmocka_unit_test(both_families_are_read),
+		cmocka_unit_test(silence_means_that_it_vanished),
+		cmocka_unit_test(a_later_packet_of_a_connection_blames_no_rule),
+		cmocka_unit_test(cut_messages_are_refused_or_read),
+	};
+
+	return cmocka_run_group_tests_name("trace", tests, NULL, NULL);
+}

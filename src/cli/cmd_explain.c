@@ -7,17 +7,15 @@
 #include "base/text.h"
 #include "cli/output.h"
 #include "cli/proxying.h"
+#include "cli/question.h"
 #include "cli/snapshot.h"
-#include "explain/aim.h"
 #include "explain/kernel_rules.h"
 
 struct explain_job {
-	struct aim aim;
+	struct question question;
 	bool from_address, has_from;
 	struct addr from_addr;
 	enum origin from;
-	enum protocol protocol; /* PROTOCOL_COUNT: not said */
-	enum family family;
 	enum output output;
 	bool kernel, live;
 };
@@ -39,7 +37,8 @@ static void check_from(const struct options *options, struct explain_job *job,
 	if (!job->from_address)
 		problems_add(problems, "--from: \"%s\" is not pod, node, outside or an IP address",
 			     options->from);
-	else if (job->aim.kind == AIM_ADDRESS && job->from_addr.family != job->aim.addr.family)
+	else if (job->question.aim.kind == AIM_ADDRESS &&
+		 job->from_addr.family != job->question.aim.addr.family)
 		problems_add(problems, "--from: %s is of another IP family than the destination",
 			     options->from);
 }
@@ -59,24 +58,12 @@ static void check_kernel(const struct options *options, struct explain_job *job,
 static void check_job(const struct options *options, struct explain_job *job,
 		      struct problems *problems)
 {
-	struct err err;
-
-	if (!options->argument)
-		problems_add(problems, "what should be explained? Give ADDRESS:PORT, "
-				       "service/NAMESPACE/NAME[:PORT] or :NODEPORT");
-	else if (aim_parse(options->argument, &job->aim, &err) < 0)
-		problems_add(problems, "%s", err.text);
+	question_read(options, &job->question, problems);
 	check_from(options, job, problems);
-	output_protocol(options->proto, &job->protocol, problems);
 	check_kernel(options, job, problems);
 	output_parse(options->output, &job->output, problems);
-	if (streq(options->prefer_family, "ipv6"))
-		job->family = FAMILY_IPV6;
-	else if (!streq(options->prefer_family, "ipv4"))
-		problems_add(problems, "--ip-family: \"%s\" is not ipv4 or ipv6",
-			     options->prefer_family);
 	if (job->from_address)
-		job->family = (enum family)job->from_addr.family;
+		job->question.family = (enum family)job->from_addr.family;
 }
 
 /* Who would call there, if nobody says: pods call cluster IPs, others what is for others. */
@@ -100,11 +87,12 @@ static int make_packet(const struct explain_job *job, const struct snapshot *sna
 	int r;
 
 	*packet = (struct packet){0};
-	r = aim_family(&job->aim, snapshot->model, job->family, &packet->family, err);
+	r = aim_family(&job->question.aim, snapshot->model, job->question.family, &packet->family,
+		       err);
 	if (r < 0)
 		return r;
-	r = aim_resolve(&job->aim, snapshot->model, &snapshot->settings[packet->family],
-			job->protocol, packet, err);
+	r = aim_resolve(&job->question.aim, snapshot->model, &snapshot->settings[packet->family],
+			job->question.protocol, packet, err);
 	if (r < 0)
 		return r;
 	if (job->from_address && job->from_addr.family != packet->family)
@@ -194,6 +182,6 @@ int cmd_explain(int argc, char **argv)
 		log_setup(config.log_format, config.verbosity);
 		r = explain_job(&job, &options, &config);
 	}
-	aim_done(&job.aim);
+	question_done(&job.question);
 	return r;
 }

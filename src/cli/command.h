@@ -15,6 +15,7 @@ enum command_id {
 	COMMAND_RUN = 0,
 	COMMAND_RENDER,
 	COMMAND_EXPLAIN,
+	COMMAND_TRACE,
 	COMMAND_LIST,
 	COMMAND_CHART,
 	COMMAND_DIFF,
@@ -31,9 +32,12 @@ enum exit_code {
 	EXIT_DONE = 0,
 	EXIT_FAILED = 1,
 	EXIT_USAGE = 2,
-	/* of `explain`, where 1 means that a connection does not reach a backend */
-	EXIT_KERNEL_DIFFERS = 3,
-	EXIT_NO_STATE = 4, /* what should be explained or compared cannot be read */
+	/* of `explain` and `trace`, where 1 means that a connection does not reach a backend */
+	EXIT_KERNEL_DIFFERS = 3, /* `trace`: a packet did not do what is planned */
+	EXIT_NO_STATE = 4,       /* what should be explained cannot be read, compared or traced */
+	/* of `trace` */
+	EXIT_NOTHING_SEEN = 5,
+	EXIT_NOT_POSSIBLE = 6, /* with the rules of this node */
 };
 
 struct command {
@@ -56,6 +60,7 @@ void command_help(enum command_id id);
 int cmd_run(int argc, char **argv);
 int cmd_render(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
+int cmd_trace(int argc, char **argv);
 int cmd_list(int argc, char **argv);
 int cmd_chart(int argc, char **argv);
 int cmd_diff(int argc, char **argv);

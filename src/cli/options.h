@@ -47,8 +47,8 @@ struct options {
 	const char *format;
 	const char *ip_family;
 
-	/* explain and list */
-	const char *argument;      /* what to explain or list; whose completion */
+	/* explain, trace and list */
+	const char *argument;      /* what to explain, trace or list; whose completion */
 	struct flag_list services; /* what to draw */
 	const char *chart_format;
 	const char *from;
@@ -58,6 +58,8 @@ struct options {
 	const char *prefer_family;
 	const char *name_space;
 	bool flows;
+	int32_t seconds;
+	int32_t count;
 
 	/* no use */
 	const char *boot_id_file;

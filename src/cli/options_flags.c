@@ -23,13 +23,14 @@
 #define VERSION (1u << COMMAND_VERSION)
 #define HELP    (1u << COMMAND_HELP)
 #define EXPLAIN (1u << COMMAND_EXPLAIN)
+#define TRACE   (1u << COMMAND_TRACE)
 #define LIST    (1u << COMMAND_LIST)
 #define CHART   (1u << COMMAND_CHART)
 #define SHELLS  (1u << COMMAND_COMPLETION)
 #define DIFF    (1u << COMMAND_DIFF)
 #define TRACKED (1u << COMMAND_CONNTRACK)
-#define LOOK    (EXPLAIN | LIST | CHART | DIFF | TRACKED) /* read-only, once */
-#define BOTH    (RUN | RENDER | LOOK)                     /* all that plan rules */
+#define LOOK    (EXPLAIN | TRACE | LIST | CHART | DIFF | TRACKED) /* once; nothing stays */
+#define BOTH    (RUN | RENDER | LOOK)                             /* all that plan rules */
 #define ALWAYS  (RUN | RENDER | LOOK | CLEANUP | SHELLS | VERSION | HELP)
 #define LOGS    (RUN | RENDER | LOOK | CLEANUP)
 
@@ -45,7 +46,7 @@
 #define UNUSED    "Accepted for kube-proxy's sake"
 
 /*
- * `render`, `explain`, `list` and `chart` take every setting of `run`, also those that change no rule, so
+ * `render`, `explain`, `trace`, `list` and `chart` take every setting of `run`, also those that change no rule, so
  * that one command line serves all. A default here is what the help shows; for a field it is in force through
  * kubeproxy_fields.c.
  */
@@ -159,16 +160,22 @@ const struct flag options_flags[] = {
 	{.group = OUTPUT, .name = "ip-family", STRING(ip_family), .commands = RENDER, .initial = "both", .value = "ipv4|ipv6|both",
 	 .help = "Whose rules to print; with both, a comment line names the tool that each part is for."},
 
-	{.group = OUTPUT, .commands = EXPLAIN | LIST | TRACKED, ARGUMENT(argument)},
+	{.group = OUTPUT, .commands = EXPLAIN | TRACE | LIST | TRACKED, ARGUMENT(argument)},
 	{.group = OUTPUT, .commands = SHELLS, ARGUMENT(argument)},
-	{.group = OUTPUT, .name = "output", .letter = 'o', STRING(output), .commands = EXPLAIN | LIST | DIFF | TRACKED, .initial = "human", .value = "human|json|yaml",
+	{.group = OUTPUT, .name = "output", .letter = 'o', STRING(output), .commands = EXPLAIN | TRACE | LIST | DIFF | TRACKED, .initial = "human", .value = "human|json|yaml",
 	 .help = "For people, or as a document for programs, with the same content."},
 	{.group = OUTPUT, .name = "from", STRING(from), .commands = EXPLAIN, .value = "pod|node|outside|ip",
 	 .help = "Who connects: a pod, this node, somebody outside the cluster, or an address. Without it: a pod for a cluster IP, somebody outside for all else."},
-	{.group = OUTPUT, .name = "proto", STRING(proto), .commands = EXPLAIN | TRACKED, .value = "tcp|udp|sctp",
+	{.group = OUTPUT, .name = "from", STRING(from), .commands = TRACE, .value = "ip",
+	 .help = "Only connections from this address."},
+	{.group = OUTPUT, .name = "seconds", INT(seconds), .commands = TRACE, .initial = "10", .value = "n",
+	 .help = "How long to wait for connections, at most 3600."},
+	{.group = OUTPUT, .name = "count", INT(count), .commands = TRACE, .initial = "1", .value = "n",
+	 .help = "After how many connections to end, at most 1000."},
+	{.group = OUTPUT, .name = "proto", STRING(proto), .commands = EXPLAIN | TRACE | TRACKED, .value = "tcp|udp|sctp",
 	 .help = "The protocol. Without it: the one that the Service's port has; tcp where there are several, or none."},
-	{.group = OUTPUT, .name = "ip-family", STRING(prefer_family), .commands = EXPLAIN, .initial = "ipv4", .value = "ipv4|ipv6",
-	 .help = "Of a Service with both, and for node ports, the family to explain."},
+	{.group = OUTPUT, .name = "ip-family", STRING(prefer_family), .commands = EXPLAIN | TRACE, .initial = "ipv4", .value = "ipv4|ipv6",
+	 .help = "Of a Service with both, and for node ports, the family that is meant."},
 	{.group = OUTPUT, .name = "kernel", WORD(kernel), .commands = EXPLAIN, .initial = "auto", .value = "auto|true|false",
 	 .help = "Compare with the rules that the kernel has. auto: not with --manifests, which may be those of any cluster."},
 	{.group = OUTPUT, .name = "flows", BOOL(flows), .commands = TRACKED,

@@ -24,7 +24,8 @@ struct reader {
 	struct status_feed *feed;
 	struct http_stream *stream;         /* NULL: this place is free */
 	uint64_t services, syncs, troubles; /* cursors */
-	int64_t taken_ns;                   /* when it last had taken everything */
+	uint64_t taken;                     /* bytes, ... */
+	int64_t taken_ns;                   /* ... and when they last grew, or were all */
 	bool loaded;
 };
 
@@ -171,8 +172,9 @@ static void let_go_if_stuck(struct reader *reader, int64_t now)
 
 	if (!stream)
 		return;
-	if (http_stream_pending(stream) == 0)
+	if (http_stream_pending(stream) == 0 || http_stream_taken(stream) != reader->taken)
 		reader->taken_ns = now;
+	reader->taken = http_stream_taken(stream);
 	if (now - reader->taken_ns < STATUS_STUCK_NS)
 		return;
 	http_stream_close(stream);

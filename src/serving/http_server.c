@@ -65,6 +65,7 @@ struct http_stream {
 	struct http_connection *connection; /* NULL: the client is gone */
 	void (*gone)(void *arg);
 	void *arg;
+	uint64_t sent; /* bytes, its head included */
 };
 
 struct http_server {
@@ -504,6 +505,7 @@ struct http_stream *http_stream(struct http_exchange *exchange, const char *cont
 	stream->connection = connection;
 	stream->gone = gone;
 	stream->arg = arg;
+	stream->sent = evbuffer_get_length(out);
 	connection->stream = stream;
 	return stream;
 }
@@ -517,11 +519,18 @@ void http_stream_send(struct http_stream *stream, const char *data, size_t n)
 		end_connection(connection); /* frees the stream and tells its owner */
 	else if (evbuffer_add(out, data, n) < 0)
 		abort(); /* out of memory, as in util.c */
+	else
+		stream->sent += n;
 }
 
 size_t http_stream_pending(const struct http_stream *stream)
 {
 	return evbuffer_get_length(bufferevent_get_output(stream->connection->bufev));
+}
+
+uint64_t http_stream_taken(const struct http_stream *stream)
+{
+	return stream->sent - http_stream_pending(stream);
 }
 
 void http_stream_close(struct http_stream *stream)

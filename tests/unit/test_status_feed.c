@@ -7,6 +7,16 @@
 #include "page/status_feed.h"
 #include "status_world.h"
 
+/* The clock of the program, which a test may put forward (meson.build). */
+static int64_t ahead_ns;
+int64_t __real_clock_now_ns(void);
+int64_t __wrap_clock_now_ns(void);
+
+int64_t __wrap_clock_now_ns(void)
+{
+	return __real_clock_now_ns() + ahead_ns;
+}
+
 struct lab {
 	struct status_world *world;
 	struct event_base *loop;
@@ -51,6 +61,7 @@ static int teardown(void **state)
 	event_base_free(lab->loop);
 	status_world_free(lab->world);
 	free(lab);
+	ahead_ns = 0;
 	return 0;
 }
 
@@ -234,6 +245,49 @@ static void a_slow_reader_harms_nobody_and_catches_up(void **state)
 	close(quick);
 }
 
+/* There is always something on its way to it, which says nothing. */
+static void a_reader_that_takes_what_comes_is_kept(void **state)
+{
+	struct lab *lab = *state;
+	cleanup_free char *all = NULL, *news = NULL, *more = NULL;
+	int fd = open_reader(lab, 0);
+
+	all = read_until(lab, fd, "event: loaded\n");
+	ahead_ns = STATUS_STUCK_NS;
+	status_add(lab->world, "default/new", "10.96.0.2", 0);
+	sync_all(lab);
+	news = read_until(lab, fd, "default/new");
+	more = read_until(lab, fd, "event: gauges\n");
+	assert_int_equal(status_feed_readers(lab->feed), 1);
+	close(fd);
+}
+
+static void a_reader_that_takes_nothing_is_let_go(void **state)
+{
+	struct lab *lab = *state;
+	cleanup_free char *before = NULL, *after = NULL;
+	int stuck, quick;
+
+	change_all(lab, 100);
+	stuck = open_reader(lab, 4096);
+	quick = open_reader(lab, 0);
+	for (int round = 1; round <= ROUNDS; round++) {
+		cleanup_free char *last = NULL;
+		cleanup_free char *until = xasprintf("[\"10.%d.5.250:80\"", 100 + round);
+
+		change_all(lab, 100 + round);
+		last = read_until(lab, quick, until);
+	}
+	/* what it took before it was stuck has been seen with the second of these */
+	before = read_until(lab, quick, "event: gauges\n");
+	after = read_until(lab, quick, "event: gauges\n");
+	assert_int_equal(status_feed_readers(lab->feed), 2);
+	ahead_ns = STATUS_STUCK_NS;
+	wait_for_readers(lab, 1);
+	close(stuck);
+	close(quick);
+}
+
 static void one_reader_too_many_is_refused_and_a_place_becomes_free(void **state)
 {
 	struct lab *lab = *state;
@@ -284,6 +338,8 @@ int main(void)
 		TEST(rates_come_where_traffic_is_counted),
 		TEST(what_changed_before_is_known),
 		TEST(a_slow_reader_harms_nobody_and_catches_up),
+		TEST(a_reader_that_takes_what_comes_is_kept),
+		TEST(a_reader_that_takes_nothing_is_let_go),
 		TEST(one_reader_too_many_is_refused_and_a_place_becomes_free),
 		TEST(nothing_is_due_while_nobody_reads),
 	};

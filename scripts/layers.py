@@ -19,9 +19,10 @@ MAY_USE = {
     'backends': {'base', 'model', 'plan', 'kernel', 'backends'},
     'chart': {'base', 'model', 'plan', 'backends', 'chart'},
     'explain': {'base', 'model', 'plan', 'kernel', 'backends', 'explain'},
+    'top': {'base', 'model', 'backends', 'top'},
     'diff': {'base', 'model', 'plan', 'kernel', 'backends', 'explain', 'diff'},
     'page': {'base', 'model', 'plan', 'serving', 'backends', 'explain', 'chart', 'page'},
-    'cli': {'base', 'model', 'kernel', 'plan', 'sources', 'serving', 'backends', 'chart', 'explain', 'diff', 'page', 'cli'},
+    'cli': {'base', 'top', 'model', 'kernel', 'plan', 'sources', 'serving', 'backends', 'chart', 'explain', 'diff', 'page', 'cli'},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 

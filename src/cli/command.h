@@ -20,6 +20,7 @@ enum command_id {
 	COMMAND_CHART,
 	COMMAND_DIFF,
 	COMMAND_CONNTRACK,
+	COMMAND_TOP,
 	COMMAND_CLEANUP,
 	COMMAND_COMPLETION,
 	COMMAND_VERSION,
@@ -65,6 +66,7 @@ int cmd_list(int argc, char **argv);
 int cmd_chart(int argc, char **argv);
 int cmd_diff(int argc, char **argv);
 int cmd_conntrack(int argc, char **argv);
+int cmd_top(int argc, char **argv);
 int cmd_cleanup(int argc, char **argv);
 int cmd_completion(int argc, char **argv);
 int cmd_version(int argc, char **argv);

@@ -60,6 +60,10 @@ struct options {
 	bool flows;
 	int32_t seconds;
 	int32_t count;
+	const char *sort;
+	bool batch;
+	int32_t lists;
+	int64_t interval;
 
 	/* no use */
 	const char *boot_id_file;

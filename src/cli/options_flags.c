@@ -29,8 +29,9 @@
 #define SHELLS  (1u << COMMAND_COMPLETION)
 #define DIFF    (1u << COMMAND_DIFF)
 #define TRACKED (1u << COMMAND_CONNTRACK)
-#define LOOK    (EXPLAIN | TRACE | LIST | CHART | DIFF | TRACKED) /* once; nothing stays */
-#define BOTH    (RUN | RENDER | LOOK)                             /* all that plan rules */
+#define TOP     (1u << COMMAND_TOP)
+#define LOOK    (EXPLAIN | TRACE | LIST | CHART | DIFF | TRACKED | TOP) /* nothing stays */
+#define BOTH    (RUN | RENDER | LOOK)                                   /* all that plan rules */
 #define ALWAYS  (RUN | RENDER | LOOK | CLEANUP | SHELLS | VERSION | HELP)
 #define LOGS    (RUN | RENDER | LOOK | CLEANUP)
 
@@ -162,7 +163,7 @@ const struct flag options_flags[] = {
 
 	{.group = OUTPUT, .commands = EXPLAIN | TRACE | LIST | TRACKED, ARGUMENT(argument)},
 	{.group = OUTPUT, .commands = SHELLS, ARGUMENT(argument)},
-	{.group = OUTPUT, .name = "output", .letter = 'o', STRING(output), .commands = EXPLAIN | TRACE | LIST | DIFF | TRACKED, .initial = "human", .value = "human|json|yaml",
+	{.group = OUTPUT, .name = "output", .letter = 'o', STRING(output), .commands = EXPLAIN | TRACE | LIST | DIFF | TRACKED | TOP, .initial = "human", .value = "human|json|yaml",
 	 .help = "For people, or as a document for programs, with the same content."},
 	{.group = OUTPUT, .name = "from", STRING(from), .commands = EXPLAIN, .value = "pod|node|outside|ip",
 	 .help = "Who connects: a pod, this node, somebody outside the cluster, or an address. Without it: a pod for a cluster IP, somebody outside for all else."},
@@ -180,6 +181,14 @@ const struct flag options_flags[] = {
 	 .help = "Compare with the rules that the kernel has. auto: not with --manifests, which may be those of any cluster."},
 	{.group = OUTPUT, .name = "flows", BOOL(flows), .commands = TRACKED,
 	 .help = "Every single flow too, with client, state and time left."},
+	{.group = OUTPUT, .name = "sort", STRING(sort), .commands = TOP, .initial = "connections", .value = "connections|flows|packets|bytes|name",
+	 .help = "What comes first: the most new connections, flows, packets or bytes, or names in order."},
+	{.group = OUTPUT, .name = "batch", BOOL(batch), .commands = TOP,
+	 .help = "Print list after list instead of a screen. So it is without a terminal, too."},
+	{.group = OUTPUT, .name = "count", INT(lists), .commands = TOP, .initial = "0", .value = "n",
+	 .help = "Print so many lists and exit. 0: until told to stop."},
+	{.group = OUTPUT, .name = "interval", PERIOD(interval), .commands = TOP, .initial = "1s",
+	 .help = "How often rates are measured. A large table makes it longer."},
 	{.group = OUTPUT, .commands = CHART, ARGUMENTS(services)},
 	{.group = OUTPUT, .name = "format", STRING(chart_format), .commands = CHART, .initial = "svg", .value = "svg|html|dot|mermaid",
 	 .help = "A picture, a page around it, or text for Graphviz and Mermaid."},

@@ -24,16 +24,26 @@ struct loading {
 	int timeout_s;
 	bool synced;
 	char last[512]; /* what was reported last: the reason if nothing comes */
+	/* of one that goes on: */
+	bool followed;         /* reports are kept, and not printed */
+	bool services_changed; /* since snapshot_followed() */
+	bool trouble;          /* what was reported last is */
 };
 
 static void on_set_service(void *arg, struct service *service)
 {
-	model_set_service(((struct loading *)arg)->model, service);
+	struct loading *loading = arg;
+
+	model_set_service(loading->model, service);
+	loading->services_changed = true;
 }
 
 static void on_remove_service(void *arg, const char *key)
 {
-	model_remove_service(((struct loading *)arg)->model, key);
+	struct loading *loading = arg;
+
+	model_remove_service(loading->model, key);
+	loading->services_changed = true;
 }
 
 static void on_set_slice(void *arg, struct slice *slice)
@@ -65,9 +75,9 @@ static void on_synced(void *arg)
 {
 	struct loading *loading = arg;
 
-	loading->synced = true;
-	if (loading->loop)
+	if (loading->loop && !loading->synced)
 		event_base_loopbreak(loading->loop);
+	loading->synced = true;
 }
 
 static void on_report(void *arg, enum log_severity severity, const char *text)
@@ -75,6 +85,9 @@ static void on_report(void *arg, enum log_severity severity, const char *text)
 	struct loading *loading = arg;
 
 	snprintf(loading->last, sizeof(loading->last), "%s", text);
+	loading->trouble = severity != LOG_SEVERITY_INFO;
+	if (loading->followed)
+		return;
 	if (severity != LOG_SEVERITY_INFO)
 		fprintf(stderr, "portolan %s: %s\n", loading->who, text);
 	else
@@ -113,44 +126,59 @@ static const char *kubeconfig_of(const struct config *config)
 	return config->effective ? config->effective->message->clientconnection->kubeconfig : NULL;
 }
 
+static void on_limit(evutil_socket_t fd attr_unused, short what attr_unused, void *arg)
+{
+	event_base_loopbreak(arg);
+}
+
 static int wait_for_all(struct loading *loading, struct err *err)
 {
 	const struct timeval limit = {.tv_sec = loading->timeout_s};
+	struct event *timer = evtimer_new(loading->loop, on_limit, loading->loop);
 
-	if (!loading->synced) {
-		event_base_loopexit(loading->loop, &limit);
+	if (!timer || event_add(timer, &limit) < 0)
+		abort(); /* out of memory, as in util.c */
+	if (!loading->synced)
 		event_base_dispatch(loading->loop);
-	}
+	event_free(timer);
 	if (loading->synced)
 		return 0;
 	return err_set(err, -ETIMEDOUT, "the API server did not tell all objects in %d s%s%s",
 		       loading->timeout_s, loading->last[0] ? ": " : "", loading->last);
 }
 
-static int load_api(const struct options *options, const struct config *config,
-		    struct loading *loading, struct err *err)
+static int start_api(const struct options *options, const struct config *config,
+		     struct loading *loading, struct plugin *plugin, struct api_source **ret,
+		     struct err *err)
 {
 	const struct source_sink sink = sink_of(loading);
-	struct plugin plugin = {0};
 	struct api_source_config api = {
 		.node_name = config->node_name,
 		.report = on_report,
 		.report_arg = loading,
 	};
-	struct api_source *source = NULL;
 	int r;
 
-	loading->loop = event_base_new();
 	api.credentials = (struct credentials_config){
 		.kubeconfig = kubeconfig_of(config),
 		.master = options->master,
 		.getenv = get_environment,
 		.now_s = wall_clock_s,
-		.runner = plugin_runner(&plugin, loading->loop),
+		.runner = plugin_runner(plugin, loading->loop),
 	};
-	r = api_source_start(loading->loop, &api, &sink, &source, err);
-	if (r == 0)
-		r = wait_for_all(loading, err);
+	r = api_source_start(loading->loop, &api, &sink, ret, err);
+	return r < 0 ? r : wait_for_all(loading, err);
+}
+
+static int load_api(const struct options *options, const struct config *config,
+		    struct loading *loading, struct err *err)
+{
+	struct api_source *source = NULL;
+	struct plugin plugin = {0};
+	int r;
+
+	loading->loop = event_base_new();
+	r = start_api(options, config, loading, &plugin, &source, err);
 	api_source_free(source);
 	event_base_free(loading->loop);
 	return r;
@@ -173,6 +201,76 @@ int snapshot_load_objects(const struct options *options, const struct config *co
 	if (!options->manifests || !options->manifests[0])
 		return load_api(options, config, &loading, err);
 	return snapshot_load_folder(options->manifests, who, model, err);
+}
+
+/* -- and on */
+
+struct snapshot_follower {
+	struct loading loading;
+	struct plugin plugin;
+	struct api_source *api;
+	struct manifests *manifests;
+};
+
+static bool is_folder(const struct options *options)
+{
+	return options->manifests && options->manifests[0];
+}
+
+static int start_folder(const struct options *options, struct snapshot_follower *follower,
+			struct err *err)
+{
+	const struct source_sink sink = sink_of(&follower->loading);
+	int r = manifests_start(follower->loading.loop, options->manifests,
+				model_node_name(follower->loading.model), &sink, on_report,
+				&follower->loading, &follower->manifests, err);
+
+	return r < 0 ? err_wrap(err, r, "--manifests") : 0;
+}
+
+int snapshot_follow(const struct options *options, const struct config *config, const char *who,
+		    struct event_base *loop, struct model *model, struct snapshot_follower **ret,
+		    struct err *err)
+{
+	struct snapshot_follower *follower = xcalloc(1, sizeof(*follower));
+	int r;
+
+	follower->loading = (struct loading){
+		.model = model, .loop = loop, .who = who, .timeout_s = SNAPSHOT_TIMEOUT_S};
+	r = is_folder(options) ? start_folder(options, follower, err)
+			       : start_api(options, config, &follower->loading, &follower->plugin,
+					   &follower->api, err);
+	if (r < 0) {
+		snapshot_unfollow(follower);
+		return r;
+	}
+	follower->loading.followed = true;
+	follower->loading.trouble = false;
+	*ret = follower;
+	return 0;
+}
+
+struct snapshot_follower *snapshot_unfollow(struct snapshot_follower *follower)
+{
+	if (!follower)
+		return NULL;
+	api_source_free(follower->api);
+	manifests_free(follower->manifests);
+	free(follower);
+	return NULL;
+}
+
+bool snapshot_followed(struct snapshot_follower *follower)
+{
+	bool changed = follower->loading.services_changed;
+
+	follower->loading.services_changed = false;
+	return changed;
+}
+
+const char *snapshot_trouble(const struct snapshot_follower *follower)
+{
+	return follower->loading.trouble ? follower->loading.last : "";
 }
 
 /* -- what follows from them */

@@ -43,6 +43,22 @@ int snapshot_load_objects(const struct options *options, const struct config *co
  * A folder: the number of broken files and objects, which have been named; the rest is in the model.
  */
 int snapshot_load_folder(const char *folder, const char *who, struct model *model, struct err *err);
+
+/*
+ * For commands that go on looking: the model follows the source from then on, on the loop, which turns
+ * here until all objects are told. All is borrowed.
+ */
+struct event_base;
+struct snapshot_follower;
+int snapshot_follow(const struct options *options, const struct config *config, const char *who,
+		    struct event_base *loop, struct model *model, struct snapshot_follower **ret,
+		    struct err *err);
+struct snapshot_follower *snapshot_unfollow(struct snapshot_follower *follower); /* accepts NULL */
+/* Have Services changed since the last call? */
+bool snapshot_followed(struct snapshot_follower *follower);
+/* What is wrong with the source now, in words; "": nothing. */
+const char *snapshot_trouble(const struct snapshot_follower *follower);
+
 /* What a node's interfaces of one family have, as far as objects tell; for the caller to free. */
 struct addr *snapshot_node_addresses(const struct config *config, const struct node *node,
 				     enum family family, size_t *ret_n);

@@ -443,6 +443,17 @@ const struct service_traffic_port *service_traffic_next(const struct service_tra
 	return NULL;
 }
 
+const struct service_traffic_port *service_traffic_next_met(const struct service_traffic *traffic,
+							    size_t *at)
+{
+	const struct port *port;
+
+	while ((port = map_next(&traffic->ports, at)))
+		if (!port->gone)
+			return &port->pub;
+	return NULL;
+}
+
 struct service_totals service_traffic_other(const struct service_traffic *traffic)
 {
 	return traffic->other;

@@ -72,6 +72,9 @@ void service_traffic_ended(struct service_traffic *traffic, const struct conntra
 /* Ports with numbers of their own, in no order, as map_next(). Borrowed, until the next change. */
 const struct service_traffic_port *service_traffic_next(const struct service_traffic *traffic,
 							size_t *at);
+/* Likewise every port that flows were met of, also those without numbers. */
+const struct service_traffic_port *service_traffic_next_met(const struct service_traffic *traffic,
+							    size_t *at);
 /* The others: their sum, how many they are, and how many of their flows the table holds. */
 struct service_totals service_traffic_other(const struct service_traffic *traffic);
 size_t service_traffic_folded(const struct service_traffic *traffic, size_t *ret_tracked);

@@ -15,13 +15,17 @@ void diff_elements_init(struct diff_elements *elements, enum family family,
 	*elements = (struct diff_elements){.family = family, .container = container};
 }
 
+static void element_done(struct diff_element *element)
+{
+	free((char *)element->element.comment);
+	free(element->chain);
+	free(element->odd);
+}
+
 void diff_elements_done(struct diff_elements *elements)
 {
-	for (size_t i = 0; i < elements->n; i++) {
-		free((char *)elements->v[i].element.comment);
-		free(elements->v[i].chain);
-		free(elements->v[i].odd);
-	}
+	for (size_t i = 0; i < elements->n; i++)
+		element_done(&elements->v[i]);
 	free(elements->v);
 	elements->v = NULL;
 	elements->n = elements->capacity = 0;
@@ -279,6 +283,21 @@ static int compare_elements(const void *left, const void *right)
 	return element_compare(&a->element, &b->element);
 }
 
+/* The kernel lists an element again when its table grows meanwhile. */
+static void sort_elements(struct diff_elements *elements)
+{
+	size_t n = 0;
+
+	if (elements->n > 1)
+		qsort(elements->v, elements->n, sizeof(*elements->v), compare_elements);
+	for (size_t i = 0; i < elements->n; i++)
+		if (n > 0 && compare_elements(&elements->v[n - 1], &elements->v[i]) == 0)
+			element_done(&elements->v[i]);
+		else
+			elements->v[n++] = elements->v[i];
+	elements->n = n;
+}
+
 /* The elements of both sides that are next: negative, 0 or positive as element_compare(). */
 static int order(const struct element *wanted, size_t n_wanted, const struct diff_element *found,
 		 size_t n_found)
@@ -430,8 +449,7 @@ void diff_elements_compare(struct diff *diff, const struct diff_place *place,
 	size_t n;
 	const struct element *part = wanted_part(wanted, kernel->container, &n);
 
-	if (kernel->n > 1)
-		qsort(kernel->v, kernel->n, sizeof(*kernel->v), compare_elements);
+	sort_elements(kernel);
 	if (container_has_slots(kernel->container))
 		compare_slots(&walk, part, n, found, kernel->n);
 	else

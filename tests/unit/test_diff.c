@@ -507,6 +507,15 @@ static void a_slot_beyond_the_group_is_not_wanted(void **state)
 		     "+10.96.0.10 . tcp . 80 . 7 : 10.244.2.2 . 8080\n");
 }
 
+/* A hash table that grows while it is listed begins again. */
+static void an_element_that_is_listed_twice_is_one(void **state)
+{
+	const struct element v[] = {slot(0, "10.244.1.1"), slot(1, "10.244.2.2"),
+				    slot(0, "10.244.1.1")};
+
+	expect_slots(*state, v, 3, "");
+}
+
 static void ranges_are_prefixes_or_odd(void **state)
 {
 	const struct diff_place set = {FAMILY_IPV4, "kube-proxy", "set", "source-ranges"};
@@ -563,6 +572,8 @@ int main(void)
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(a_changed_endpoint_is_both, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_slot_beyond_the_group_is_not_wanted, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(an_element_that_is_listed_twice_is_one, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(ranges_are_prefixes_or_odd, setup, teardown),
 	};

@@ -165,6 +165,27 @@ static void a_port_that_is_its_own_node_port_counts_once(void **state)
 	assert_int_equal(service_flows_backend(lab->flows, 0)->flows, 2);
 }
 
+static void a_number_may_be_a_node_port_and_a_port_of_another(void **state)
+{
+	struct lab *lab = *state;
+	struct service *other = build_service("default/other", "10.96.0.9");
+	const struct conntrack_flow v[] = {
+		flow_of(IPPROTO_TCP, "10.96.0.9", 30080, "10.244.0.8", 9090),
+		flow_of(IPPROTO_TCP, "203.0.113.9", 30080, "10.244.0.8", 9090),
+		flow_of(IPPROTO_TCP, "10.96.0.1", 30080, "10.244.0.1", 9091),
+		flow_of(IPPROTO_TCP, "192.0.2.11", 30080, "10.244.0.1", 8080),
+	};
+
+	build_port(other, "http", PROTOCOL_TCP, 30080, 0);
+	build_port(lab->service, "admin", PROTOCOL_TCP, 30080, 0);
+	build_external_ip(other, "203.0.113.9");
+	model_set_service(lab->model, other);
+	see_all(lab, v, ARRAY_SIZE(v), false);
+	assert_int_equal(flows_print_strays(lab->flows), 1); /* of "admin", which has no endpoint */
+	assert_string_equal(service_flows_backend(lab->flows, 0)->port->name, "http");
+	assert_int_equal(service_flows_backend(lab->flows, 0)->flows, 1);
+}
+
 static void only_the_ports_asked_for_are_looked_at(void **state)
 {
 	struct lab *lab = *state;
@@ -203,6 +224,8 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(a_port_that_is_its_own_node_port_counts_once, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(a_number_may_be_a_node_port_and_a_port_of_another,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(only_the_ports_asked_for_are_looked_at, setup,
 						teardown),
 		cmocka_unit_test(states_have_names),

@@ -20,6 +20,12 @@ struct front {
 	bool node_port;
 };
 
+/* An address where some Service, also this one, has the number of a node port for a port: not the node port is meant. */
+struct other {
+	const struct service_port *port; /* the one with the node port */
+	const struct addr *addr;
+};
+
 struct service_flows {
 	const struct model *model;
 	const struct service *service;
@@ -27,6 +33,8 @@ struct service_flows {
 	struct front *fronts;
 	size_t n_fronts, fronts_capacity;
 	const struct front *current;
+	struct other *others;
+	size_t n_others, others_capacity;
 	struct map by_key;         /* struct backend */
 	struct backend **backends; /* sorted by service_flows_finish() */
 	size_t n_backends, backends_capacity;
@@ -66,6 +74,40 @@ static void add_addresses(struct service_flows *flows, const struct service_port
 		add_front(flows, port, &v[i], (enum family)v[i].family);
 }
 
+static void add_others(struct service_flows *flows, const struct service_port *port,
+		       const struct addr *v, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		array_grow(&flows->others, &flows->others_capacity, flows->n_others,
+			   sizeof(*flows->others));
+		flows->others[flows->n_others++] = (struct other){port, &v[i]};
+	}
+}
+
+static bool has_port(const struct service *service, uint16_t number, enum protocol protocol)
+{
+	for (size_t i = 0; i < service->n_ports; i++)
+		if (service->ports[i].port == number && service->ports[i].protocol == protocol)
+			return true;
+	return false;
+}
+
+static void find_others(struct service_flows *flows, const struct service_port *port)
+{
+	const struct service *other;
+	size_t at = 0;
+
+	while ((other = model_next_service(flows->model, &at))) {
+		if (!has_port(other, port->node_port, port->protocol))
+			continue;
+		for (enum family family = 0; family < FAMILY_COUNT; family++)
+			add_others(flows, port, &other->cluster_ip[family],
+				   other->has_cluster_ip[family]);
+		add_others(flows, port, other->external_ips, other->n_external_ips);
+		add_others(flows, port, other->vips, other->n_vips);
+	}
+}
+
 static void add_port(struct service_flows *flows, const struct service_port *port)
 {
 	const struct service *service = flows->service;
@@ -79,6 +121,8 @@ static void add_port(struct service_flows *flows, const struct service_port *por
 	}
 	add_addresses(flows, port, service->external_ips, service->n_external_ips);
 	add_addresses(flows, port, service->vips, service->n_vips);
+	if (port->node_port)
+		find_others(flows, port);
 }
 
 /* -- backends */
@@ -141,6 +185,7 @@ struct service_flows *service_flows_free(struct service_flows *flows)
 		return NULL;
 	map_free_values(&flows->by_key);
 	free(flows->fronts);
+	free(flows->others);
 	free(flows->backends);
 	free(flows->kept);
 	free(flows);
@@ -160,13 +205,11 @@ const struct conntrack_filter *service_flows_filter(struct service_flows *flows,
 	return &flows->current->filter;
 }
 
-/* Of the same number a node port and a port may be: then it has been seen at its address. */
-static bool is_seen_elsewhere(const struct service_flows *flows, const struct addr *dst)
+static bool is_for_other(const struct service_flows *flows, const struct addr *dst)
 {
-	for (size_t i = 0; i < flows->n_fronts; i++)
-		if (flows->fronts[i].port == flows->current->port && flows->fronts[i].filter.dst &&
-		    flows->fronts[i].filter.dst_port == flows->current->filter.dst_port &&
-		    addr_equal(flows->fronts[i].filter.dst, dst))
+	for (size_t i = 0; i < flows->n_others; i++)
+		if (flows->others[i].port == flows->current->port &&
+		    addr_equal(flows->others[i].addr, dst))
 			return true;
 	return false;
 }
@@ -198,7 +241,7 @@ void service_flows_see(void *arg, const struct conntrack_flow *flow)
 
 	if (!(flow->status & IPS_DST_NAT) || flow->protocol != front->filter.protocol ||
 	    flow->original.dst_port != front->filter.dst_port ||
-	    (front->node_port && is_seen_elsewhere(flows, &flow->original.dst)))
+	    (front->node_port && is_for_other(flows, &flow->original.dst)))
 		return;
 	backend = &find_backend(flows, front->port, &flow->reply.src, flow->reply.src_port)->pub;
 	count(backend, flow);

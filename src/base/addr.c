@@ -290,6 +290,14 @@ bool addr_is_loopback(const struct addr *addr)
 	return addr->family == FAMILY_IPV4 ? addr->bytes[0] == 127 : addr_equal(addr, &ipv6);
 }
 
+bool addr_among(const struct addr *v, size_t n, const struct addr *addr)
+{
+	for (size_t i = 0; i < n; i++)
+		if (addr_equal(&v[i], addr))
+			return true;
+	return false;
+}
+
 bool addr_is_unspecified(const struct addr *addr)
 {
 	static const uint8_t zero[16];

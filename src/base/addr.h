@@ -53,6 +53,8 @@ static inline bool addr_equal(const struct addr *a, const struct addr *b)
 	return memcmp(a, b, sizeof(*a)) == 0;
 }
 
+bool addr_among(const struct addr *v, size_t n, const struct addr *addr); /* is it one of them? */
+
 static inline size_t addr_bytes(enum family family)
 {
 	return family == FAMILY_IPV4 ? 4 : 16;

@@ -57,13 +57,8 @@ static bool has_address(const struct service *service, const struct addr *addr)
 		if (service->has_cluster_ip[family] &&
 		    addr_equal(&service->cluster_ip[family], addr))
 			return true;
-	for (size_t i = 0; i < service->n_external_ips; i++)
-		if (addr_equal(&service->external_ips[i], addr))
-			return true;
-	for (size_t i = 0; i < service->n_vips; i++)
-		if (addr_equal(&service->vips[i], addr))
-			return true;
-	return false;
+	return addr_among(service->external_ips, service->n_external_ips, addr) ||
+	       addr_among(service->vips, service->n_vips, addr);
 }
 
 static bool is_meant(const struct conntrack_job *job, const struct service *service,

@@ -184,22 +184,14 @@ static int resolve_service(const struct aim *aim, const struct model *model, enu
 
 /* -- addresses */
 
-static bool has_addr(const struct addr *v, size_t n, const struct addr *addr)
-{
-	for (size_t i = 0; i < n; i++)
-		if (addr_equal(&v[i], addr))
-			return true;
-	return false;
-}
-
 static bool service_has(const struct service *service, const struct packet *packet)
 {
 	const struct addr *addr = &packet->destination;
 
 	return (service->has_cluster_ip[packet->family] &&
 		addr_equal(&service->cluster_ip[packet->family], addr)) ||
-	       has_addr(service->external_ips, service->n_external_ips, addr) ||
-	       has_addr(service->vips, service->n_vips, addr);
+	       addr_among(service->external_ips, service->n_external_ips, addr) ||
+	       addr_among(service->vips, service->n_vips, addr);
 }
 
 /* The first protocol that some Service has there. */

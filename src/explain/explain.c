@@ -130,14 +130,6 @@ static char *service_of_id(const char *id)
 	return xasprintf("%.*s", (int)strcspn(id, ":"), id);
 }
 
-static bool has_addr(const struct addr *v, size_t n, const struct addr *addr)
-{
-	for (size_t i = 0; i < n; i++)
-		if (addr_equal(&v[i], addr))
-			return true;
-	return false;
-}
-
 /* In the order in which rules are asked. */
 static enum entry entry_of(const struct port_plan *port, const struct packet *packet)
 {
@@ -146,9 +138,9 @@ static enum entry entry_of(const struct port_plan *port, const struct packet *pa
 	if (port->port->port == packet->port) {
 		if (addr_equal(port->cluster_ip, &packet->destination))
 			return ENTRY_CLUSTER_IP;
-		if (has_addr(port->external_ips, port->n_external_ips, &packet->destination))
+		if (addr_among(port->external_ips, port->n_external_ips, &packet->destination))
 			return ENTRY_EXTERNAL_IP;
-		if (has_addr(port->vips, port->n_vips, &packet->destination))
+		if (addr_among(port->vips, port->n_vips, &packet->destination))
 			return ENTRY_LOAD_BALANCER_IP;
 	}
 	return port->port->node_port == packet->port && packet->port ? ENTRY_NODE_PORT : ENTRY_NONE;

@@ -42,12 +42,7 @@ bool origin_parse(const char *name, enum origin *ret)
 
 bool host_has(const struct host *host, const struct addr *addr)
 {
-	if (addr_is_loopback(addr))
-		return true;
-	for (size_t i = 0; i < host->n_addresses; i++)
-		if (addr_equal(&host->addresses[i], addr))
-			return true;
-	return false;
+	return addr_is_loopback(addr) || addr_among(host->addresses, host->n_addresses, addr);
 }
 
 static struct addr known_addr(const char *text)

@@ -149,6 +149,7 @@ function setAttribute(at, name, value) {
 
 function fillRow(row, id, index) {
 	const port = state.ports.get(id);
+	if (!port) return; // it went, and what is found will be worked out again in a moment
 	setAttribute(row, 'id', `row-${index}`);
 	setAttribute(row, 'data-id', id);
 	setAttribute(row, 'aria-selected', String(id === state.chosen));

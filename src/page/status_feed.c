@@ -2,8 +2,9 @@
 
 /*
  * One timer drives all readers. `due_ns` is when it goes off: a change, a new reader or one that lags may want
- * that sooner, nothing makes it later. Each turn tells the gauges when their time has come, and gives every
- * reader that can take it one piece of what it has not seen.
+ * that sooner, nothing makes it later. Each turn tells the gauges when their time has come, and the
+ * readers that can take it what they have not seen, all together no more than STATUS_PIECE Services: a turn
+ * costs the same however many pages are open.
  *
  * A send may end its connection, which calls on_gone() before it returns; so a reader is looked at again after each.
  */
@@ -34,6 +35,8 @@ struct status_feed {
 	struct event *timer;
 	int64_t due_ns, gauges_ns;
 	unsigned int n_gauges;
+	size_t budget; /* Services that may still be told in this turn */
+	size_t first;  /* reader of this turn */
 	struct reader readers[STATUS_READERS];
 	size_t n_readers;
 	struct service_log *log; /* NULL: nobody reads */
@@ -85,13 +88,19 @@ static void on_gone(void *arg)
 	forget(arg);
 }
 
-/* The text is emptied. */
-static void send_event(struct reader *reader, const char *name, struct text *data)
+/* For the caller to free. The text is emptied. */
+static char *make_event(const char *name, struct text *data)
 {
 	cleanup_free char *json = text_dup(data);
-	cleanup_free char *event = xasprintf("event: %s\ndata: %s\n\n", name, json);
 
 	text_consume(data, data->size);
+	return xasprintf("event: %s\ndata: %s\n\n", name, json);
+}
+
+static void send_event(struct reader *reader, const char *name, struct text *data)
+{
+	cleanup_free char *event = make_event(name, data);
+
 	http_stream_send(reader->stream, event, strlen(event));
 }
 
@@ -100,18 +109,20 @@ static bool can_take(const struct reader *reader)
 	return reader->stream && http_stream_pending(reader->stream) < STATUS_LAG_MAX;
 }
 
+/* As many as this turn has left. */
 static void send_services(struct reader *reader)
 {
-	const struct status_feed *feed = reader->feed;
+	struct status_feed *feed = reader->feed;
 	const struct service_log_item *item;
 	cleanup_text struct text text = {0};
 	size_t n = 0;
 
 	text_str(&text, "[");
-	while (n < STATUS_PIECE && text.size < STATUS_PIECE_BYTES &&
+	while (feed->budget > 0 && text.size < STATUS_PIECE_BYTES &&
 	       (item = service_log_next(feed->log, &reader->services))) {
 		text_str(&text, n++ > 0 ? "," : "");
 		status_json_service(feed->source, item, &text);
+		feed->budget--;
 	}
 	text_str(&text, "]");
 	if (n > 0)
@@ -144,27 +155,6 @@ static void send_news(struct reader *reader)
 		send_loaded(reader);
 }
 
-static void send_gauges(struct status_feed *feed, struct reader *reader)
-{
-	cleanup_text struct text text = {0};
-
-	if (!can_take(reader))
-		return;
-	status_json_gauges(feed->source, service_log_count(feed->log), feed->history.repairs,
-			   &text);
-	send_event(reader, "gauges", &text);
-}
-
-static void send_traffic(struct status_feed *feed, struct reader *reader)
-{
-	cleanup_text struct text text = {0};
-
-	if (!feed->source->metered || !can_take(reader))
-		return;
-	status_json_traffic(feed->source, clock_now_ns() / CLOCK_NS_PER_MS, &text);
-	send_event(reader, "traffic", &text);
-}
-
 /* Its place is worth more to somebody who reads. */
 static void let_go_if_stuck(struct reader *reader, int64_t now)
 {
@@ -183,17 +173,43 @@ static void let_go_if_stuck(struct reader *reader, int64_t now)
 
 /* -- all of them */
 
+static void tell_all(struct status_feed *feed, const char *name, struct text *data)
+{
+	cleanup_free char *event = make_event(name, data);
+
+	for (size_t i = 0; i < STATUS_READERS; i++)
+		if (can_take(&feed->readers[i]))
+			http_stream_send(feed->readers[i].stream, event, strlen(event));
+}
+
 static void tell_gauges(struct status_feed *feed, int64_t now)
 {
-	bool traffic = feed->n_gauges++ % GAUGES_PER_TRAFFIC == 0;
+	cleanup_text struct text text = {0};
 
-	feed->gauges_ns = now + STATUS_GAUGES_NS;
-	for (size_t i = 0; i < STATUS_READERS; i++) {
+	for (size_t i = 0; i < STATUS_READERS; i++)
 		let_go_if_stuck(&feed->readers[i], now);
-		if (feed->readers[i].stream)
-			send_gauges(feed, &feed->readers[i]);
-		if (traffic && feed->readers[i].stream)
-			send_traffic(feed, &feed->readers[i]);
+	if (feed->n_readers == 0)
+		return;
+	feed->gauges_ns = now + STATUS_GAUGES_NS;
+	status_json_gauges(feed->source, service_log_count(feed->log), feed->history.repairs,
+			   &text);
+	tell_all(feed, "gauges", &text);
+	if (!feed->source->metered || feed->n_gauges++ % GAUGES_PER_TRAFFIC != 0)
+		return;
+	status_json_traffic(feed->source, now / CLOCK_NS_PER_MS, &text);
+	tell_all(feed, "traffic", &text);
+}
+
+/* Another one is first each time, so that nobody's load keeps the others waiting. */
+static void tell_news(struct status_feed *feed)
+{
+	feed->budget = STATUS_PIECE;
+	feed->first++;
+	for (size_t i = 0; i < STATUS_READERS; i++) {
+		struct reader *reader = &feed->readers[(feed->first + i) % STATUS_READERS];
+
+		if (reader->stream)
+			send_news(reader);
 	}
 }
 
@@ -221,9 +237,7 @@ static void on_timer(evutil_socket_t fd attr_unused, short what attr_unused, voi
 	struct status_feed *feed = arg;
 	int64_t now = clock_now_ns();
 
-	for (size_t i = 0; i < STATUS_READERS; i++)
-		if (feed->readers[i].stream)
-			send_news(&feed->readers[i]);
+	tell_news(feed);
 	if (feed->n_readers > 0 && now >= feed->gauges_ns)
 		tell_gauges(feed, now);
 	if (feed->n_readers == 0)
@@ -279,8 +293,7 @@ bool status_feed_open(struct status_feed *feed, struct http_exchange *exchange)
 		feed->log = list_services(feed);
 	status_json_hello(feed->source, &text);
 	send_event(reader, "hello", &text);
-	if (reader->stream)
-		send_gauges(feed, reader);
+	feed->gauges_ns = 0; /* now: it would have to wait for a second */
 	wake_at(feed, clock_now_ns());
 	return true;
 }

@@ -25,7 +25,7 @@
 #include "serving/http_server.h"
 
 #define STATUS_READERS     16
-#define STATUS_PIECE       100                     /* Services at once: half a millisecond */
+#define STATUS_PIECE       100                     /* Services at once: some 0.6 ms */
 #define STATUS_PIECE_BYTES (64 * 1024)             /* but no more than this and one Service */
 #define STATUS_PAUSE_NS    (10 * CLOCK_NS_PER_MS)  /* between pieces */
 #define STATUS_GATHER_NS   (250 * CLOCK_NS_PER_MS) /* after a change */

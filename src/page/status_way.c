@@ -74,14 +74,6 @@ static int read_sender(const char *from, const struct sender_input *sender, stru
 
 /* -- whom it concerns */
 
-static bool has_addr(const struct addr *v, size_t n, const struct addr *addr)
-{
-	for (size_t i = 0; i < n; i++)
-		if (addr_equal(&v[i], addr))
-			return true;
-	return false;
-}
-
 /* A cluster IP counts whatever the port: some rules ask for the address alone. */
 static bool concerns(const struct service *service, const struct packet *packet)
 {
@@ -91,8 +83,8 @@ static bool concerns(const struct service *service, const struct packet *packet)
 	if (service->has_cluster_ip[packet->family] &&
 	    addr_equal(&service->cluster_ip[packet->family], to))
 		return true;
-	outer = has_addr(service->external_ips, service->n_external_ips, to) ||
-		has_addr(service->vips, service->n_vips, to);
+	outer = addr_among(service->external_ips, service->n_external_ips, to) ||
+		addr_among(service->vips, service->n_vips, to);
 	for (size_t i = 0; i < service->n_ports; i++)
 		if (service->ports[i].node_port == packet->port ||
 		    (outer && service->ports[i].port == packet->port))

@@ -15,7 +15,7 @@
 #include "page/status_source.h"
 
 /*
- * Walking the rules of iptables mode costs the square of the endpoints. This many take some 10 ms, and for more the
+ * Walking the rules of iptables mode costs the square of the endpoints. This many take some 5 ms, and for more the
  * page names the command.
  */
 #define STATUS_WAY_ENDPOINTS 250

@@ -22,6 +22,25 @@
 
 #define PATIENCE_NS (20 * CLOCK_NS_PER_SECOND)
 
+/* A server on the loopback. */
+attr_unused static struct http_server *client_server(struct event_base *loop,
+						     const struct http_limits *limits,
+						     http_handler_fn *handler, void *arg)
+{
+	const struct http_config config = {
+		.addr = {.family = FAMILY_IPV4, .bytes = {127, 0, 0, 1}},
+		.limits = *limits,
+		.handler = handler,
+		.arg = arg,
+	};
+	struct http_server *server = NULL;
+	struct err err;
+
+	assert_int_equal(http_server_open(loop, &config, &server, &err), 0);
+	assert_true(http_server_port(server) > 0);
+	return server;
+}
+
 /* receive: bytes of its receive buffer; 0: as it comes. */
 attr_unused static int client_connect(const struct http_server *server, int receive)
 {

@@ -193,6 +193,9 @@ static void addresses_are_ordered_and_compared(void **state attr_unused)
 	assert_true(addr_compare(&b, &c) < 0);
 	assert_int_equal(addr_compare(&c, &c), 0);
 	assert_false(addr_equal(&a, &b));
+	assert_true(addr_among((const struct addr[]){a, b}, 2, &b));
+	assert_false(addr_among((const struct addr[]){a, b}, 2, &c));
+	assert_false(addr_among(NULL, 0, &a));
 	assert_true(prefix_equal(&p, &q));
 	assert_false(prefix_equal(&p, &r));
 	assert_string_equal(family_name(FAMILY_IPV4), "IPv4");

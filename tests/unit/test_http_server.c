@@ -39,17 +39,8 @@ static void handle(void *arg, struct http_exchange *exchange, const struct http_
 
 static void lab_open(struct lab *lab, const struct http_limits *limits)
 {
-	struct http_config config = {
-		.addr = {.family = FAMILY_IPV4, .bytes = {127, 0, 0, 1}},
-		.limits = *limits,
-		.handler = handle,
-		.arg = lab,
-	};
-	struct err err;
-
 	*lab = (struct lab){.loop = event_base_new()};
-	assert_int_equal(http_server_open(lab->loop, &config, &lab->server, &err), 0);
-	assert_true(http_server_port(lab->server) > 0);
+	lab->server = client_server(lab->loop, limits, handle, lab);
 }
 
 static void lab_close(struct lab *lab)

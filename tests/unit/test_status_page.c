@@ -27,20 +27,13 @@ static void handle(void *arg, struct http_exchange *exchange, const struct http_
 static int setup(void **state)
 {
 	struct lab *lab = xcalloc(1, sizeof(*lab));
-	const struct http_config config = {
-		.addr = {.family = FAMILY_IPV4, .bytes = {127, 0, 0, 1}},
-		.limits = http_limits_default,
-		.handler = handle,
-		.arg = lab,
-	};
-	struct err err;
 
 	lab->world = status_world_new(EXPLAIN_IPTABLES);
 	status_add(lab->world, "default/web", "10.96.0.1", 2);
 	status_settle(lab->world);
 	lab->loop = event_base_new();
 	lab->page = status_page_new(lab->loop, &lab->world->source);
-	assert_int_equal(http_server_open(lab->loop, &config, &lab->server, &err), 0);
+	lab->server = client_server(lab->loop, &http_limits_default, handle, lab);
 	*state = lab;
 	return 0;
 }

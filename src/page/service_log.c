@@ -49,11 +49,12 @@ static void fill_holes(struct service_log *log)
 	size_t n = 0;
 
 	for (size_t i = 0; i < log->n; i++) {
-		if (!log->slots[i].item)
+		struct slot slot = log->slots[i];
+
+		if (!slot.item)
 			continue;
-		log->slots[n] = log->slots[i];
-		log->slots[n].item->place = n;
-		n++;
+		slot.item->place = n;
+		log->slots[n++] = slot;
 	}
 	log->n = n;
 	log->n_holes = 0;

@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "page/status_way.h"
+#include "random_cluster.h"
 #include "status_world.h"
 
 static int iptables_setup(void **state)
@@ -116,6 +117,97 @@ static void nothing_is_taken_from_the_model(void **state)
 	model_changes_done(&changes);
 }
 
+/* What becomes of a packet by the rules of all Services, as `portolan explain` would say it. */
+static char *summary_of_all(struct status_world *world, const struct packet *packet)
+{
+	cleanup_free struct addr *addresses = NULL;
+	const char *keys[RANDOM_SERVICES];
+	struct explain_input input = {.mode = world->source.mode, .settings = &world->settings};
+	const struct service *service;
+	struct explanation *found;
+	struct explain *explain;
+	char *summary;
+	size_t n = 0, at = 0;
+
+	while ((service = model_next_service(world->model, &at)))
+		keys[n++] = service->key;
+	input.model = model_excerpt(world->model, keys, n);
+	status_addresses(world, FAMILY_IPV4, &addresses, &input.host.n_addresses, NULL);
+	input.host.addresses = addresses;
+	explain = explain_new(&input);
+	found = explain_packet(explain, packet);
+	summary = xasprintf("%s %zu", found->summary, found->way->n_outcomes);
+	explanation_free(found);
+	explain_free(explain);
+	model_free(input.model);
+	return summary;
+}
+
+static char *summary_of_question(struct status_world *world, const struct packet *packet)
+{
+	char destination[ADDR_PORT_TEXT_MAX];
+	cleanup_free char *answer = NULL;
+	size_t outcomes = 0;
+
+	addr_port_print(&packet->destination, packet->port, destination);
+	answer = ask(world, destination, origin_name(packet->origin),
+		     protocol_name(packet->protocol));
+	for (const char *at = answer; (at = strstr(at, "\"share\":")); at++)
+		outcomes++;
+	assert_true(has_prefix(answer, "{\"summary\":\""));
+	return xasprintf("%.*s %zu", (int)strcspn(answer + 12, "\""), answer + 12, outcomes);
+}
+
+static void compare(struct status_world *world, const struct addr *destination, uint16_t port,
+		    enum protocol protocol)
+{
+	const struct sender_input sender = {&world->settings, NULL, &(struct host){0}};
+
+	for (enum origin origin = 0; origin < ORIGIN_COUNT; origin++) {
+		struct packet packet = {
+			.destination = *destination, .port = port, .protocol = protocol};
+		cleanup_free char *all = NULL, *excerpt = NULL;
+
+		packet_from(&packet, &sender, origin);
+		all = summary_of_all(world, &packet);
+		excerpt = summary_of_question(world, &packet);
+		assert_string_equal(excerpt, all);
+	}
+}
+
+/* Services that want the same addresses and node ports, policies, ranges: what is planned alone ends as with all. */
+static void the_way_is_that_of_all_rules(void **state)
+{
+	struct status_world *world = *state;
+	struct random_cluster random = {.state = 7, .model = world->model};
+
+	for (int round = 0; round < 40; round++) {
+		const struct service *service;
+		size_t at = 0;
+
+		for (int i = 0; i < 10; i++)
+			random_change(&random);
+		status_settle(world);
+		while ((service = model_next_service(world->model, &at))) {
+			const struct service_port *port;
+
+			if (service->n_ports == 0 || !service->has_cluster_ip[FAMILY_IPV4])
+				continue;
+			port = &service->ports[random_below(&random, service->n_ports)];
+			compare(world, &service->cluster_ip[FAMILY_IPV4], port->port,
+				port->protocol);
+			if (service->n_external_ips > 0)
+				compare(world, &service->external_ips[0], port->port,
+					port->protocol);
+			if (service->n_vips > 0)
+				compare(world, &service->vips[0], port->port, port->protocol);
+			if (port->node_port)
+				compare(world, &world->settings.node_ip, port->node_port,
+					port->protocol);
+		}
+	}
+}
+
 static int refusal(struct status_world *world, const char *destination, const char *from,
 		   const char *protocol)
 {
@@ -156,6 +248,7 @@ int main(void)
 		BOTH(who_is_left_out_and_why_is_told),
 		BOTH(local_endpoints_are_still_local),
 		BOTH(nothing_is_taken_from_the_model),
+		BOTH(the_way_is_that_of_all_rules),
 		BOTH(what_is_no_question_is_refused_in_words),
 	};
 

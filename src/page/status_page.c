@@ -16,18 +16,22 @@
 #define SHA256_TEXT_MAX 45 /* in base64, with its end */
 
 /*
- * The picture of the whole node is used again until CHART_SHARE times the processor time that it took have passed, so that
- * drawing never takes more than one part in so many, however often it is asked for.
+ * Explaining and drawing take milliseconds of the daemon's only thread. So that nobody can keep syncs waiting by asking
+ * without a pause, they have one part in WORK_SHARE of the time, which is saved up to WORK_SAVED_NS for those
+ * who click around.
  */
-#define CHART_SHARE       20
-#define CHART_KEPT_MAX_NS (5 * CLOCK_NS_PER_SECOND)
+#define WORK_SHARE    10
+#define WORK_SAVED_NS CLOCK_NS_PER_SECOND
 
 struct status_page {
 	const struct status_source *source;
 	struct status_feed *feed;
-	char *chart; /* of the whole node; NULL: none yet */
-	int64_t chart_until_ns;
+	int64_t saved_ns;   /* processor time that may be used; negative: too much was */
+	int64_t counted_ns; /* when that was so */
 };
+
+typedef void answer_fn(struct status_page *page, struct http_exchange *exchange,
+		       const struct http_request *request);
 
 /* -- answers */
 
@@ -75,6 +79,31 @@ static int status_of(int error)
 	default:
 		return 500;
 	}
+}
+
+/* -- work that has to be bounded */
+
+static bool may_work(struct status_page *page)
+{
+	int64_t now = clock_now_ns();
+
+	page->saved_ns += (now - page->counted_ns) / WORK_SHARE;
+	page->saved_ns = MIN(page->saved_ns, WORK_SAVED_NS);
+	page->counted_ns = now;
+	return page->saved_ns > 0;
+}
+
+/* Answers, and counts what that cost. */
+static void work(struct status_page *page, answer_fn *answer, struct http_exchange *exchange,
+		 const struct http_request *request)
+{
+	int64_t begun = clock_cpu_ns();
+
+	if (may_work(page))
+		answer(page, exchange, request);
+	else
+		reply_error(exchange, 503, "too many questions at once, ask again in a moment");
+	page->saved_ns -= clock_cpu_ns() - begun;
 }
 
 /* -- what never changes */
@@ -177,21 +206,15 @@ static bool too_many(const struct model *model)
 
 static void answer_whole_chart(struct status_page *page, struct http_exchange *exchange)
 {
-	int64_t now = clock_now_ns();
-	int64_t begun = clock_cpu_ns();
+	cleanup_free char *svg = NULL;
 
 	if (too_many(page->source->model)) {
 		reply_error(exchange, 422,
 			    "too many Services to be drawn inside the daemon; portolan chart does");
 		return;
 	}
-	if (!page->chart || now >= page->chart_until_ns) {
-		free(page->chart);
-		page->chart = draw(page->source, NULL);
-		page->chart_until_ns =
-			now + MIN(CHART_SHARE * (clock_cpu_ns() - begun), CHART_KEPT_MAX_NS);
-	}
-	reply_chart(exchange, page->chart);
+	svg = draw(page->source, NULL);
+	reply_chart(exchange, svg);
 }
 
 /* "namespace/name", also with ":port" behind, as the page's rows have it. */
@@ -234,14 +257,14 @@ static void answer_events(struct status_page *page, struct http_exchange *exchan
 
 static const struct route {
 	const char *path;
-	void (*answer)(struct status_page *page, struct http_exchange *exchange,
-		       const struct http_request *request);
+	answer_fn *answer;
+	bool work; /* see work() */
 } routes[] = {
-	{"/", answer_page},
-	{"/status/chart.svg", answer_chart},
-	{"/status/events", answer_events},
-	{"/status/explain", answer_explain},
-	{"/status/icon.svg", answer_icon},
+	{"/", answer_page, false},
+	{"/status/chart.svg", answer_chart, true},
+	{"/status/events", answer_events, false},
+	{"/status/explain", answer_explain, true},
+	{"/status/icon.svg", answer_icon, false},
 };
 
 /* The name of a Host header, without port and brackets; for the caller to free. */
@@ -278,6 +301,8 @@ bool status_page_answer(struct status_page *page, struct http_exchange *exchange
 	else if (!status_page_host_allowed(request->host, page->source->node_name))
 		reply_error(exchange, 421,
 			    "the page answers to an address, to localhost and to the node's name");
+	else if (route->work)
+		work(page, route->answer, exchange, request);
 	else
 		route->answer(page, exchange, request);
 	return true;
@@ -290,6 +315,8 @@ struct status_page *status_page_new(struct event_base *loop, const struct status
 	struct status_page *page = xcalloc(1, sizeof(*page));
 
 	page->source = source;
+	page->saved_ns = WORK_SAVED_NS;
+	page->counted_ns = clock_now_ns();
 	page->feed = status_feed_new(loop, source);
 	return page;
 }
@@ -299,7 +326,6 @@ struct status_page *status_page_free(struct status_page *page)
 	if (!page)
 		return NULL;
 	status_feed_free(page->feed);
-	free(page->chart);
 	free(page);
 	return NULL;
 }

@@ -13,6 +13,8 @@
  * It only reads: GET and HEAD are answered, everything else with 405. Every answer forbids a browser to load or
  * run anything but what is in the page itself, by hashes of its script and its style.
  *
+ * Whoever asks for explanations and pictures without a pause gets a tenth of the daemon's time, then 503.
+ *
  * A web site can make its own name point to 127.0.0.1, and a browser on this machine would then let it read
  * everything here as its own (DNS rebinding). It cannot choose the Host header: the page, other than the
  * metrics, answers only to addresses, to localhost, and to the node's name.

@@ -232,6 +232,31 @@ static void a_large_cluster_is_not_drawn_in_the_daemon(void **state)
 	assert_answer(lab, "GET /status/chart.svg?service=default/service-7", "200 OK", "<svg ");
 }
 
+/* A tenth of the time, after what was saved up; the page itself is not concerned, and it is soon over. */
+static void questions_without_a_pause_are_bounded(void **state)
+{
+	int64_t limit = clock_now_ns() + PATIENCE_NS;
+	struct lab *lab = *state;
+	bool refused = false;
+	bool answered = false;
+
+	status_add(lab->world, "default/large", "10.96.0.9", 250);
+	status_settle(lab->world);
+	while (!refused) {
+		cleanup_free char *answer = ask(lab, "GET /status/explain?dest=10.96.0.9:80", "");
+
+		assert_true(clock_now_ns() < limit);
+		refused = has_prefix(answer, "HTTP/1.1 503 ");
+	}
+	assert_answer(lab, "GET /", "200 OK", "<!doctype html>");
+	while (!answered) {
+		cleanup_free char *answer = ask(lab, "GET /status/chart.svg", "");
+
+		assert_true(clock_now_ns() < limit);
+		answered = has_prefix(answer, "HTTP/1.1 200 ");
+	}
+}
+
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
@@ -244,6 +269,7 @@ int main(void)
 		TEST(a_head_has_no_body_and_opens_no_stream),
 		TEST(a_foreign_name_is_not_answered),
 		TEST(a_picture_is_allowed_its_own_style),
+		TEST(questions_without_a_pause_are_bounded),
 		TEST(a_large_cluster_is_not_drawn_in_the_daemon),
 	};
 

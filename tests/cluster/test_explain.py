@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`explain` and `list` on a live node: objects from a real API server, rules of the kernel, whichever proxy wrote them."""
+"""`explain`, `list`, `diff`, `conntrack` and `top` on a live node: objects from a real API server, rules of the kernel, whichever proxy wrote them."""
 import json
 
 import objects
@@ -31,5 +31,9 @@ def test_the_rules_of_both_proxies_are_those_explained(stage):
                 assert found['kernel'] == {'state': 'same', 'notes': []}
                 assert [outcome['share'] for outcome in found['outcomes']] == ['1/2', '1/2']
                 assert [left['reason'] for left in found['leftOut']] == ['notReady', *['otherFamily'] * 3]
+            differences = ask(stage, proxy.namespace, 'diff')['differences']
+            assert differences == [], proxy.name
+            assert ask(stage, proxy.namespace, 'conntrack', 'shop/web')['total']['flows'] == 0
+            assert ask(stage, proxy.namespace, 'top', '--count=1', '--interval=100ms')['servicePorts'] == []
         listed = ask(stage, pair.proxies[0].namespace, 'list', '-n', 'shop')['services']
         assert [(row['name'], row['type'], row['endpoints']['ready']) for row in listed] == [('web', 'NodePort', 2)]

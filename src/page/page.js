@@ -7,7 +7,7 @@
 // Only the rows in sight are in the document, so ten thousand services cost as much as thirty.
 'use strict';
 
-const ROW = 34, SPARE = 8, POINTS = 120, TROUBLES = 20, RETRY_MS = 5000, CHART_MS = 2000;
+const ROW = 34, SPARE = 8, POINTS = 120, TROUBLES = 20, RETRY_MS = 5000, CHART_MS = 2000, BUSY_MS = 1000, BUSY_TIMES = 5;
 const FOLD = 200, FOLD_W = 210, FOLD_H = 74;
 const SVG = 'http://www.w3.org/2000/svg';
 const $ = id => document.getElementById(id);
@@ -241,9 +241,18 @@ function copyDrawing(from) {
 	return made;
 }
 
+// 503: the daemon has more to do than to answer pages.
+async function ask(path) {
+	for (let times = 1; ; times++) {
+		const answer = await fetch(path);
+		if (answer.status !== 503 || times === BUSY_TIMES) return answer;
+		await new Promise(resolve => setTimeout(resolve, BUSY_MS));
+	}
+}
+
 async function drawChart(query, stillWanted) {
 	try {
-		const answer = await fetch(`status/chart.svg${query}`);
+		const answer = await ask(`status/chart.svg${query}`);
 		if (!answer.ok) throw new Error(`no chart: ${answer.status}`);
 		// its own style would be refused, and be complained about; page.css has the same
 		const text = (await answer.text()).replace(/<style>[^]*?<\/style>/, '');
@@ -322,7 +331,7 @@ function askForChart() {
 // --- The way of a packet ---
 
 async function fetchJson(path) {
-	const answer = await fetch(path);
+	const answer = await ask(path);
 	const body = await answer.json();
 	if (!answer.ok) throw new Error(body.error || `${path}: ${answer.status}`);
 	return body;
@@ -366,13 +375,14 @@ async function explain() {
 	const id = state.opened, destination = $('entry').value;
 	if (!destination) { setText('summary', 'This port has no address here.'); return; }
 	const port = state.ports.get(id), from = $('client').value;
+	const stillWanted = () => state.opened === id && $('entry').value === destination && $('client').value === from;
 	setText('command', `portolan explain ${destination} --from ${from} --proto ${port.protocol}`);
 	try {
 		const query = new URLSearchParams({dest: destination, from, proto: port.protocol});
 		const way = await fetchJson(`status/explain?${query}`);
-		if (state.opened === id && $('entry').value === destination) showWay(way);
+		if (stillWanted()) showWay(way);
 	} catch (error) {
-		if (state.opened !== id) return;
+		if (!stillWanted()) return;
 		setText('summary', String(error.message));
 		$('steps').replaceChildren();
 		$('backends').tBodies[0].replaceChildren();

@@ -15,14 +15,6 @@
 #define SHA256_BYTES    32
 #define SHA256_TEXT_MAX 45 /* in base64, with its end */
 
-/*
- * Explaining and drawing take milliseconds of the daemon's only thread. So that nobody can keep syncs waiting by asking
- * without a pause, they have one part in WORK_SHARE of the time, which is saved up to WORK_SAVED_NS for those
- * who click around.
- */
-#define WORK_SHARE    10
-#define WORK_SAVED_NS CLOCK_NS_PER_SECOND
-
 struct status_page {
 	const struct status_source *source;
 	struct status_feed *feed;
@@ -87,8 +79,8 @@ static bool may_work(struct status_page *page)
 {
 	int64_t now = clock_now_ns();
 
-	page->saved_ns += (now - page->counted_ns) / WORK_SHARE;
-	page->saved_ns = MIN(page->saved_ns, WORK_SAVED_NS);
+	page->saved_ns += (now - page->counted_ns) / STATUS_WORK_SHARE;
+	page->saved_ns = MIN(page->saved_ns, STATUS_WORK_SAVED_NS);
 	page->counted_ns = now;
 	return page->saved_ns > 0;
 }
@@ -99,10 +91,11 @@ static void work(struct status_page *page, answer_fn *answer, struct http_exchan
 {
 	int64_t begun = clock_cpu_ns();
 
-	if (may_work(page))
-		answer(page, exchange, request);
-	else
+	if (!may_work(page)) {
 		reply_error(exchange, 503, "too many questions at once, ask again in a moment");
+		return;
+	}
+	answer(page, exchange, request);
 	page->saved_ns -= clock_cpu_ns() - begun;
 }
 
@@ -315,7 +308,7 @@ struct status_page *status_page_new(struct event_base *loop, const struct status
 	struct status_page *page = xcalloc(1, sizeof(*page));
 
 	page->source = source;
-	page->saved_ns = WORK_SAVED_NS;
+	page->saved_ns = STATUS_WORK_SAVED_NS;
 	page->counted_ns = clock_now_ns();
 	page->feed = status_feed_new(loop, source);
 	return page;

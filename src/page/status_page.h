@@ -22,6 +22,14 @@
 
 #include "page/status_feed.h"
 
+/*
+ * Explaining and drawing take milliseconds of the daemon's only thread. So that nobody can keep syncs waiting by asking
+ * without a pause, they have one part in STATUS_WORK_SHARE of the time, which is saved up for those who click around;
+ * but no more than health checks can wait for.
+ */
+#define STATUS_WORK_SHARE    10
+#define STATUS_WORK_SAVED_NS (250 * CLOCK_NS_PER_MS)
+
 struct status_page;
 
 /* source is borrowed. */

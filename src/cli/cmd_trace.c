@@ -191,6 +191,8 @@ static int arm(struct tracing *tracing, struct err *err)
 		r = nft_tracer_open(&spec, &tracing->tracer, err);
 	if (r == -EPERM)
 		return err_set(err, r, "nf_tables' trace needs CAP_NET_ADMIN: run it as root");
+	if (r == -EOPNOTSUPP)
+		return err_wrap(err, r, "arming the trace, which takes Linux 5.12 or newer");
 	if (r < 0)
 		return err_wrap(err, r, "arming the trace");
 	print_target(tracing, target);

@@ -81,7 +81,7 @@ def test_help_lists_every_command():
     for words in ([], ["--help"], ["-h"]):
         result = run("help", *words)
         assert (result.returncode, result.stderr) == (0, "")
-        for command in ("run", "render", "explain", "list", "chart", "cleanup", "version", "help"):
+        for command in ("run", "render", "explain", "trace", "list", "chart", "cleanup", "version", "help"):
             assert re.search(rf"^  {command} ", result.stdout, re.M)
     assert run("--help").stdout == run("help").stdout == run("-h").stdout
 
@@ -100,7 +100,7 @@ def test_help_of_a_command_lists_its_flags(command):
 
 def test_manual_page_names_every_flag():
     manual = (SOURCE / "docs" / "portolan.8").read_text()
-    for command in ("run", "render", "explain", "list", "chart", "cleanup"):
+    for command in ("run", "render", "explain", "trace", "list", "chart", "cleanup"):
         for name in re.findall(r"^  (?:-\w, )?--([a-z-]+)", run("help", command).stdout, re.M):
             assert f"Fl -{name}" in manual, name
 
@@ -325,3 +325,30 @@ def test_a_chart_in_an_unknown_format_is_refused():
     result = chart("--format=png")
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr == 'portolan chart: --format: "png" is not svg, html, dot or mermaid\n'
+
+
+# All of these end before anything is armed.
+
+
+@pytest.mark.parametrize(("words", "problem"), [
+    ([], "which connection? Give ADDRESS:PORT, service/NAMESPACE/NAME[:PORT] or :NODEPORT"),
+    (["10.96.7.7:80", "--count=0"], "--count: 0 is not within 1 and 1000"),
+    (["10.96.7.7:80", "--seconds=3601"], "--seconds: 3601 is not within 1 and 3600"),
+    (["10.96.7.7:80", "--from=pod"], '--from: "pod" is not an IP address'),
+    (["10.96.7.7:80", "--from=fd00::1"], "--from is of another IP family than the destination"),
+], ids=["nothing", "count", "seconds", "sender", "family"])
+def test_a_trace_that_is_asked_for_wrongly(folder, words, problem):
+    result = run("trace", *words, "--manifests", folder, "--node-name=node-a", "--iptables-variant=nft")
+    assert (result.returncode, result.stdout, result.stderr) == (2, "", f"portolan trace: {problem}\n")
+
+
+def test_a_trace_of_a_service_that_is_not_there(folder):
+    result = run("trace", "svc/shop/cart", "--manifests", folder, "--node-name=node-a", "--iptables-variant=nft")
+    assert (result.returncode, result.stdout) == (4, "")
+    assert "there is no service shop/cart" in result.stderr
+
+
+def test_the_legacy_variant_cannot_be_traced(folder):
+    result = run("trace", ":30080", "--manifests", folder, "--node-name=node-a", "--iptables-variant=legacy")
+    assert (result.returncode, result.stdout) == (6, "")
+    assert '"portolan explain" tells the same' in result.stderr

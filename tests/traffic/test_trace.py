@@ -174,12 +174,3 @@ def test_time_runs_out(cluster):
     assert trace.end()[0] == 5
     assert not tables(cluster)
     assert "curl" in trace.log.lines[-1]
-
-
-@pytest.mark.only("iptables")
-def test_the_legacy_variant_cannot_be_traced(cluster):
-    service = cluster.service(9, cluster.pods)
-    code, out, err = cluster.node.run(program(), "trace", f"{service.cluster_ip[4]}:80", "--iptables-variant=legacy",
-                                      *cluster.daemon.flags, check=False)
-    assert (code, out) == (6, "")
-    assert "portolan explain" in err

@@ -181,7 +181,7 @@ static void the_way_is_that_of_all_rules(void **state)
 	struct status_world *world = *state;
 	struct random_cluster random = {.state = 7, .model = world->model};
 
-	for (int round = 0; round < 40; round++) {
+	for (int round = 0; round < 15; round++) {
 		const struct service *service;
 		size_t at = 0;
 

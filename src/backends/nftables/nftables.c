@@ -41,7 +41,7 @@ struct backend {
 	struct maps_sync *sync;
 	struct event *repair_timer, *retry_timer, *age_timer;
 	struct pace pace;
-	int64_t repair_began_ns; /* 0: none is asked for */
+	bool repairing; /* a sync was asked for that does it */
 	bool watching;
 	bool touched; /* by somebody else, since that was last asked */
 	bool in_sync;
@@ -74,9 +74,9 @@ static void on_repair_timer(evutil_socket_t fd attr_unused, short what attr_unus
 {
 	struct backend *backend = arg;
 
-	if (!backend->touched || backend->repair_began_ns)
+	if (!backend->touched || backend->repairing)
 		return;
-	backend->repair_began_ns = clock_now_ns();
+	backend->repairing = true;
 	backend->touched = false;
 	maps_sync_need_full(backend->sync);
 	backend->events->flushed(backend->events->arg);
@@ -87,21 +87,22 @@ static void react(struct backend *backend)
 	int64_t now = clock_now_ns();
 	struct timeval delay;
 
-	if (!backend->touched || backend->in_sync || !backend->watching ||
-	    backend->repair_began_ns || evtimer_pending(backend->repair_timer, NULL))
+	if (!backend->touched || backend->in_sync || !backend->watching || backend->repairing ||
+	    evtimer_pending(backend->repair_timer, NULL))
 		return;
 	clock_to_timeval(pace_next(&backend->pace, now) - now, &delay);
 	event_add(backend->repair_timer, &delay);
 }
 
-static void repair_done(struct backend *backend)
+/* The wait for a sync is no cost. */
+static void repair_done(struct backend *backend, int64_t sync_began_ns)
 {
 	int64_t now = clock_now_ns();
 
-	if (!backend->repair_began_ns)
+	if (!backend->repairing)
 		return;
-	pace_repaired(&backend->pace, now - backend->repair_began_ns, true, now);
-	backend->repair_began_ns = 0;
+	pace_repaired(&backend->pace, now - sync_began_ns, true, now);
+	backend->repairing = false;
 }
 
 static void on_generation(void *arg, uint32_t id attr_unused, uint32_t pid attr_unused,
@@ -259,6 +260,7 @@ static int backend_open(struct event_base *loop, const struct settings *settings
 
 static void backend_sync(struct backend *backend, struct model *model)
 {
+	int64_t began = clock_now_ns();
 	struct model_changes changes;
 	struct backend_result result;
 
@@ -266,7 +268,7 @@ static void backend_sync(struct backend *backend, struct model *model)
 	model_take_changes(model, backend->settings->family, &changes);
 	maps_sync_run(backend->sync, model, &changes, &result);
 	backend->in_sync = false;
-	repair_done(backend);
+	repair_done(backend, began);
 	react(backend);
 	set_timers(backend);
 	backend->events->synced(backend->events->arg, &result);

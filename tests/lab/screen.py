@@ -21,12 +21,18 @@ MODES = {"1049": "other buffer", "25": "cursor", "7": "wrapping"}
 
 class Screen:
     def __init__(self, argv, width=80, height=24, term="xterm"):
+        ready, go = os.pipe()
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
+            os.close(go)
+            os.read(ready, 1)  # until the terminal was seen as it is without the program
             os.environ["TERM"] = term
             # the size is set before anything looks at it
             fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
             os.execv(argv[0], argv)
+        self.before = self.flags()
+        os.close(ready)
+        os.close(go)
         self.width, self.height = width, height
         self.lines = [""] * height
         self.row = 0

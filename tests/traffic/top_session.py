@@ -17,20 +17,19 @@ PLAIN = {"cursor": True, "wrapping": True, "other buffer": False}
 
 def begin(argv):
     screen = Screen(argv, 100, 12)
-    before = screen.flags()
     screen.wait_line(r"^by connections, h: help$")
     assert screen.modes == {"cursor": False, "wrapping": False, "other buffer": True}
-    assert screen.flags() != before
-    return screen, before
+    assert screen.flags() != screen.before
+    return screen
 
 
-def check_restored(screen, before):
+def check_restored(screen):
     assert screen.modes == PLAIN, screen.modes
-    assert screen.flags() == before
+    assert screen.flags() == screen.before
 
 
 def keys(argv):
-    screen, before = begin(argv)
+    screen = begin(argv)
     assert screen.lines[0].startswith("portolan top node1 "), screen.lines
     assert screen.lines[2].split() == ["SERVICE", "PORT", "CONN/S", "FLOWS", "PKT/S", "BYTE/S"]
     screen.wait_line(r"^default/web:main/tcp +[1-9]\S* +[1-9]\d* +[1-9]\S* +[1-9]\S*$")
@@ -56,7 +55,7 @@ def keys(argv):
     screen.wait_line(r"^SERVICE PORT +CONN/S +FLOWS +PKT/S +BYTE/S$")
     screen.press("q")
     assert screen.end() == 0
-    check_restored(screen, before)
+    check_restored(screen)
     screen.close()
 
 
@@ -65,10 +64,10 @@ def signals(argv):
                        (lambda screen: screen.kill(signal.SIGTERM), 0),
                        (lambda screen: screen.kill(signal.SIGSEGV), -signal.SIGSEGV),
                        (lambda screen: screen.kill(signal.SIGABRT), -signal.SIGABRT)):
-        screen, before = begin(argv)
+        screen = begin(argv)
         send(screen)
         assert screen.end() == code, (screen.status, code)
-        check_restored(screen, before)
+        check_restored(screen)
         screen.close()
 
 

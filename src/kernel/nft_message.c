@@ -104,6 +104,19 @@ uint8_t nft_message_family(const struct nlmsghdr *message)
 	return nft_message_type(message) < 0 ? NFPROTO_UNSPEC : generic(message)->nfgen_family;
 }
 
+void nft_put_u32(struct nlmsghdr *message, uint16_t type, uint32_t value)
+{
+	mnl_attr_put_u32(message, type, htobe32(value));
+}
+
+void nft_put_value(struct nlmsghdr *message, uint16_t type, const void *bytes, size_t n)
+{
+	struct nlattr *nest = mnl_attr_nest_start(message, type);
+
+	mnl_attr_put(message, NFTA_DATA_VALUE, n, bytes);
+	mnl_attr_nest_end(message, nest);
+}
+
 uint8_t nft_family(enum family family)
 {
 	return family == FAMILY_IPV4 ? NFPROTO_IPV4 : NFPROTO_IPV6;

@@ -39,6 +39,10 @@ bool nft_message_u64(const struct nlmsghdr *message, uint16_t type, uint64_t *re
 uint16_t nft_message_generation(const struct nlmsghdr *message);
 uint8_t nft_message_family(const struct nlmsghdr *message); /* NFPROTO_* */
 
+/* Puts a number, in the byte order of the network, or bytes as NFTA_DATA_VALUE in a nest. */
+void nft_put_u32(struct nlmsghdr *message, uint16_t type, uint32_t value);
+void nft_put_value(struct nlmsghdr *message, uint16_t type, const void *bytes, size_t n);
+
 uint8_t nft_family(enum family family); /* NFPROTO_IPV4, NFPROTO_IPV6 */
 
 #define NFT_ERRNO_MAX 4095 /* no error of the kernel is larger */

@@ -61,28 +61,15 @@ static void end(struct nlmsghdr *m, const struct expression *expression)
 	mnl_attr_nest_end(m, expression->list);
 }
 
-static void put_u32(struct nlmsghdr *m, uint16_t type, uint32_t value)
-{
-	mnl_attr_put_u32(m, type, htonl(value));
-}
-
-static void put_value(struct nlmsghdr *m, uint16_t type, const void *data, size_t n)
-{
-	struct nlattr *nest = mnl_attr_nest_start(m, type);
-
-	mnl_attr_put(m, NFTA_DATA_VALUE, n, data);
-	mnl_attr_nest_end(m, nest);
-}
-
 /* [ payload load Nb @ BASE header + OFFSET => reg 1 ] */
 static void load_payload(struct nlmsghdr *m, uint32_t base, uint32_t offset, uint32_t n)
 {
 	struct expression e = begin(m, "payload");
 
-	put_u32(m, NFTA_PAYLOAD_DREG, NFT_REG_1);
-	put_u32(m, NFTA_PAYLOAD_BASE, base);
-	put_u32(m, NFTA_PAYLOAD_OFFSET, offset);
-	put_u32(m, NFTA_PAYLOAD_LEN, n);
+	nft_put_u32(m, NFTA_PAYLOAD_DREG, NFT_REG_1);
+	nft_put_u32(m, NFTA_PAYLOAD_BASE, base);
+	nft_put_u32(m, NFTA_PAYLOAD_OFFSET, offset);
+	nft_put_u32(m, NFTA_PAYLOAD_LEN, n);
 	end(m, &e);
 }
 
@@ -91,9 +78,9 @@ static void compare(struct nlmsghdr *m, uint32_t op, const void *value, size_t n
 {
 	struct expression e = begin(m, "cmp");
 
-	put_u32(m, NFTA_CMP_SREG, NFT_REG_1);
-	put_u32(m, NFTA_CMP_OP, op);
-	put_value(m, NFTA_CMP_DATA, value, n);
+	nft_put_u32(m, NFTA_CMP_SREG, NFT_REG_1);
+	nft_put_u32(m, NFTA_CMP_OP, op);
+	nft_put_value(m, NFTA_CMP_DATA, value, n);
 	end(m, &e);
 }
 
@@ -103,11 +90,11 @@ static void mask(struct nlmsghdr *m, const void *bits, size_t n)
 	struct expression e = begin(m, "bitwise");
 	uint32_t zero = 0;
 
-	put_u32(m, NFTA_BITWISE_SREG, NFT_REG_1);
-	put_u32(m, NFTA_BITWISE_DREG, NFT_REG_1);
-	put_u32(m, NFTA_BITWISE_LEN, (uint32_t)n);
-	put_value(m, NFTA_BITWISE_MASK, bits, n);
-	put_value(m, NFTA_BITWISE_XOR, &zero, n);
+	nft_put_u32(m, NFTA_BITWISE_SREG, NFT_REG_1);
+	nft_put_u32(m, NFTA_BITWISE_DREG, NFT_REG_1);
+	nft_put_u32(m, NFTA_BITWISE_LEN, (uint32_t)n);
+	nft_put_value(m, NFTA_BITWISE_MASK, bits, n);
+	nft_put_value(m, NFTA_BITWISE_XOR, &zero, n);
 	end(m, &e);
 }
 
@@ -116,8 +103,8 @@ static void match_protocol(struct nlmsghdr *m, uint8_t protocol)
 {
 	struct expression e = begin(m, "meta");
 
-	put_u32(m, NFTA_META_KEY, NFT_META_L4PROTO);
-	put_u32(m, NFTA_META_DREG, NFT_REG_1);
+	nft_put_u32(m, NFTA_META_KEY, NFT_META_L4PROTO);
+	nft_put_u32(m, NFTA_META_DREG, NFT_REG_1);
 	end(m, &e);
 	compare(m, NFT_CMP_EQ, &protocol, sizeof(protocol));
 }
@@ -138,9 +125,9 @@ static void match_local(struct nlmsghdr *m)
 	struct expression e = begin(m, "fib");
 	uint32_t local = RTN_LOCAL;
 
-	put_u32(m, NFTA_FIB_DREG, NFT_REG_1);
-	put_u32(m, NFTA_FIB_RESULT, NFT_FIB_RESULT_ADDRTYPE);
-	put_u32(m, NFTA_FIB_FLAGS, NFTA_FIB_F_DADDR);
+	nft_put_u32(m, NFTA_FIB_DREG, NFT_REG_1);
+	nft_put_u32(m, NFTA_FIB_RESULT, NFT_FIB_RESULT_ADDRTYPE);
+	nft_put_u32(m, NFTA_FIB_FLAGS, NFTA_FIB_F_DADDR);
 	end(m, &e);
 	compare(m, NFT_CMP_EQ, &local, sizeof(local));
 }
@@ -170,8 +157,8 @@ static void match_new(struct nlmsghdr *m)
 	struct expression e = begin(m, "ct");
 	uint32_t bits = CONNTRACK_NEW, zero = 0;
 
-	put_u32(m, NFTA_CT_KEY, NFT_CT_STATE);
-	put_u32(m, NFTA_CT_DREG, NFT_REG_1);
+	nft_put_u32(m, NFTA_CT_KEY, NFT_CT_STATE);
+	nft_put_u32(m, NFTA_CT_DREG, NFT_REG_1);
 	end(m, &e);
 	mask(m, &bits, sizeof(bits));
 	compare(m, NFT_CMP_NEQ, &zero, sizeof(zero));
@@ -184,8 +171,8 @@ static void match_rate(struct nlmsghdr *m)
 
 	mnl_attr_put_u64(m, NFTA_LIMIT_RATE, htobe64(NFT_TRACER_RATE));
 	mnl_attr_put_u64(m, NFTA_LIMIT_UNIT, htobe64(1));
-	put_u32(m, NFTA_LIMIT_BURST, BURST);
-	put_u32(m, NFTA_LIMIT_TYPE, NFT_LIMIT_PKTS);
+	nft_put_u32(m, NFTA_LIMIT_BURST, BURST);
+	nft_put_u32(m, NFTA_LIMIT_TYPE, NFT_LIMIT_PKTS);
 	end(m, &e);
 }
 
@@ -195,12 +182,12 @@ static void set_trace(struct nlmsghdr *m)
 	struct expression e = begin(m, "immediate");
 	uint8_t on = 1;
 
-	put_u32(m, NFTA_IMMEDIATE_DREG, NFT_REG_1);
-	put_value(m, NFTA_IMMEDIATE_DATA, &on, sizeof(on));
+	nft_put_u32(m, NFTA_IMMEDIATE_DREG, NFT_REG_1);
+	nft_put_value(m, NFTA_IMMEDIATE_DATA, &on, sizeof(on));
 	end(m, &e);
 	e = begin(m, "meta");
-	put_u32(m, NFTA_META_KEY, NFT_META_NFTRACE);
-	put_u32(m, NFTA_META_SREG, NFT_REG_1);
+	nft_put_u32(m, NFTA_META_KEY, NFT_META_NFTRACE);
+	nft_put_u32(m, NFTA_META_SREG, NFT_REG_1);
 	end(m, &e);
 }
 
@@ -263,11 +250,11 @@ static void add_chain(const struct nft_tracer *tracer, struct nft_batch *batch,
 	mnl_attr_put_strz(m, NFTA_CHAIN_TABLE, tracer->table);
 	mnl_attr_put_strz(m, NFTA_CHAIN_NAME, chain->name);
 	nest = mnl_attr_nest_start(m, NFTA_CHAIN_HOOK);
-	put_u32(m, NFTA_HOOK_HOOKNUM, chain->hook);
-	put_u32(m, NFTA_HOOK_PRIORITY,
-		(uint32_t)(chain->priority == FIRST ? first : chain->priority));
+	nft_put_u32(m, NFTA_HOOK_HOOKNUM, chain->hook);
+	nft_put_u32(m, NFTA_HOOK_PRIORITY,
+		    (uint32_t)(chain->priority == FIRST ? first : chain->priority));
 	mnl_attr_nest_end(m, nest);
-	put_u32(m, NFTA_CHAIN_POLICY, NF_ACCEPT);
+	nft_put_u32(m, NFTA_CHAIN_POLICY, NF_ACCEPT);
 	mnl_attr_put_strz(m, NFTA_CHAIN_TYPE, chain->type);
 }
 
@@ -279,7 +266,7 @@ static void add_table(const struct nft_tracer *tracer, struct nft_batch *batch,
 		nft_batch_message(batch, NFT_MSG_NEWTABLE, spec->family, NLM_F_CREATE | NLM_F_EXCL);
 
 	mnl_attr_put_strz(m, NFTA_TABLE_NAME, tracer->table);
-	put_u32(m, NFTA_TABLE_FLAGS, NFT_TABLE_F_OWNER);
+	nft_put_u32(m, NFTA_TABLE_FLAGS, NFT_TABLE_F_OWNER);
 	for (size_t i = 0; i < ARRAY_SIZE(chains); i++)
 		add_chain(tracer, batch, spec, &chains[i]);
 	add_rule(tracer, batch, spec, "prerouting");

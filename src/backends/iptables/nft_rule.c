@@ -21,6 +21,7 @@
 #include <linux/netfilter_ipv6/ip6t_REJECT.h>
 
 #include "backends/iptables/rule_text.h"
+#include "kernel/nft_message.h"
 
 /*
  * iptables-nft says -i, -p, -s, -d and --dport of TCP and UDP, -m mark, jumps and verdicts in
@@ -57,25 +58,12 @@ static void end(struct nlmsghdr *message, struct nlattr *element, struct nlattr 
 	mnl_attr_nest_end(message, element);
 }
 
-static void put_be32(struct nlmsghdr *message, uint16_t type, uint32_t value)
-{
-	mnl_attr_put_u32(message, type, htonl(value));
-}
-
-static void put_value(struct nlmsghdr *message, uint16_t type, const void *bytes, size_t n)
-{
-	struct nlattr *nest = mnl_attr_nest_start(message, type);
-
-	mnl_attr_put(message, NFTA_DATA_VALUE, n, bytes);
-	mnl_attr_nest_end(message, nest);
-}
-
 static void put_meta(struct nlmsghdr *message, enum nft_meta_keys key)
 {
 	struct nlattr *data, *element = begin(message, "meta", &data);
 
-	put_be32(message, NFTA_META_KEY, key);
-	put_be32(message, NFTA_META_DREG, NFT_REG_1);
+	nft_put_u32(message, NFTA_META_KEY, key);
+	nft_put_u32(message, NFTA_META_DREG, NFT_REG_1);
 	end(message, element, data);
 }
 
@@ -84,10 +72,10 @@ static void put_payload(struct nlmsghdr *message, enum nft_payload_bases base, s
 {
 	struct nlattr *data, *element = begin(message, "payload", &data);
 
-	put_be32(message, NFTA_PAYLOAD_DREG, NFT_REG_1);
-	put_be32(message, NFTA_PAYLOAD_BASE, base);
-	put_be32(message, NFTA_PAYLOAD_OFFSET, (uint32_t)offset);
-	put_be32(message, NFTA_PAYLOAD_LEN, (uint32_t)n);
+	nft_put_u32(message, NFTA_PAYLOAD_DREG, NFT_REG_1);
+	nft_put_u32(message, NFTA_PAYLOAD_BASE, base);
+	nft_put_u32(message, NFTA_PAYLOAD_OFFSET, (uint32_t)offset);
+	nft_put_u32(message, NFTA_PAYLOAD_LEN, (uint32_t)n);
 	end(message, element, data);
 }
 
@@ -96,11 +84,11 @@ static void put_bitwise(struct nlmsghdr *message, const void *mask, size_t n)
 	static const uint8_t zeros[16];
 	struct nlattr *data, *element = begin(message, "bitwise", &data);
 
-	put_be32(message, NFTA_BITWISE_SREG, NFT_REG_1);
-	put_be32(message, NFTA_BITWISE_DREG, NFT_REG_1);
-	put_be32(message, NFTA_BITWISE_LEN, (uint32_t)n);
-	put_value(message, NFTA_BITWISE_MASK, mask, n);
-	put_value(message, NFTA_BITWISE_XOR, zeros, n);
+	nft_put_u32(message, NFTA_BITWISE_SREG, NFT_REG_1);
+	nft_put_u32(message, NFTA_BITWISE_DREG, NFT_REG_1);
+	nft_put_u32(message, NFTA_BITWISE_LEN, (uint32_t)n);
+	nft_put_value(message, NFTA_BITWISE_MASK, mask, n);
+	nft_put_value(message, NFTA_BITWISE_XOR, zeros, n);
 	end(message, element, data);
 }
 
@@ -108,9 +96,9 @@ static void put_compare(struct nlmsghdr *message, bool invert, const void *bytes
 {
 	struct nlattr *data, *element = begin(message, "cmp", &data);
 
-	put_be32(message, NFTA_CMP_SREG, NFT_REG_1);
-	put_be32(message, NFTA_CMP_OP, invert ? NFT_CMP_NEQ : NFT_CMP_EQ);
-	put_value(message, NFTA_CMP_DATA, bytes, n);
+	nft_put_u32(message, NFTA_CMP_SREG, NFT_REG_1);
+	nft_put_u32(message, NFTA_CMP_OP, invert ? NFT_CMP_NEQ : NFT_CMP_EQ);
+	nft_put_value(message, NFTA_CMP_DATA, bytes, n);
 	end(message, element, data);
 }
 
@@ -128,10 +116,10 @@ static void put_verdict(struct nlmsghdr *message, int code, const char *chain)
 	struct nlattr *data, *element = begin(message, "immediate", &data);
 	struct nlattr *value, *verdict;
 
-	put_be32(message, NFTA_IMMEDIATE_DREG, NFT_REG_VERDICT);
+	nft_put_u32(message, NFTA_IMMEDIATE_DREG, NFT_REG_VERDICT);
 	value = mnl_attr_nest_start(message, NFTA_IMMEDIATE_DATA);
 	verdict = mnl_attr_nest_start(message, NFTA_DATA_VERDICT);
-	put_be32(message, NFTA_VERDICT_CODE, (uint32_t)code);
+	nft_put_u32(message, NFTA_VERDICT_CODE, (uint32_t)code);
 	if (chain)
 		mnl_attr_put_strz(message, NFTA_VERDICT_CHAIN, chain);
 	mnl_attr_nest_end(message, verdict);
@@ -159,7 +147,7 @@ static void put_xt_match(struct nlmsghdr *message, const char *name, uint32_t re
 	struct nlattr *data, *element = begin(message, "match", &data);
 
 	mnl_attr_put_strz(message, NFTA_MATCH_NAME, name);
-	put_be32(message, NFTA_MATCH_REV, revision);
+	nft_put_u32(message, NFTA_MATCH_REV, revision);
 	put_info(message, NFTA_MATCH_INFO, info, size);
 	end(message, element, data);
 }
@@ -170,7 +158,7 @@ static void put_xt_target(struct nlmsghdr *message, const char *name, uint32_t r
 	struct nlattr *data, *element = begin(message, "target", &data);
 
 	mnl_attr_put_strz(message, NFTA_TARGET_NAME, name);
-	put_be32(message, NFTA_TARGET_REV, revision);
+	nft_put_u32(message, NFTA_TARGET_REV, revision);
 	put_info(message, NFTA_TARGET_INFO, info, size);
 	end(message, element, data);
 }
@@ -517,8 +505,8 @@ static void put_compat(struct nlmsghdr *message, const struct rule *rule)
 	const struct match *match = find(rule, MATCH_PROTOCOL);
 	struct nlattr *nest = mnl_attr_nest_start(message, NFTA_RULE_COMPAT);
 
-	put_be32(message, NFTA_RULE_COMPAT_PROTO, match ? protocol_number(match->protocol) : 0);
-	put_be32(message, NFTA_RULE_COMPAT_FLAGS, 0);
+	nft_put_u32(message, NFTA_RULE_COMPAT_PROTO, match ? protocol_number(match->protocol) : 0);
+	nft_put_u32(message, NFTA_RULE_COMPAT_FLAGS, 0);
 	mnl_attr_nest_end(message, nest);
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/nftables/batch_writer.h"
 
-#include <arpa/inet.h>
 #include <assert.h>
 #include <endian.h>
 #include <libmnl/libmnl.h>
@@ -12,6 +11,7 @@
 #include "backends/nftables/statement_put.h"
 #include "backends/nftables/user_data.h"
 #include "kernel/nft_batch.h"
+#include "kernel/nft_message.h"
 #include "plan/plan.h"
 
 /* nft's numbers of types, six bits each in a concatenation, the first field highest. */
@@ -52,11 +52,6 @@ static struct nlmsghdr *message(struct batch_writer *writer, uint16_t type, uint
 	return m;
 }
 
-static void put_u32(struct nlmsghdr *m, uint16_t type, uint32_t value)
-{
-	mnl_attr_put_u32(m, type, htonl(value));
-}
-
 /* -- tables and chains */
 
 /* nft add table ip kube-proxy { comment "..."; } */
@@ -64,7 +59,7 @@ void batch_writer_table(struct batch_writer *writer, const char *comment)
 {
 	struct nlmsghdr *m = message(writer, NFT_MSG_NEWTABLE, NLM_F_CREATE, NFTA_TABLE_NAME);
 
-	put_u32(m, NFTA_TABLE_FLAGS, 0);
+	nft_put_u32(m, NFTA_TABLE_FLAGS, 0);
 	user_data_comment(m, NFTA_TABLE_USERDATA, comment);
 }
 
@@ -77,10 +72,10 @@ static void put_hook(struct nlmsghdr *m, const struct chain_hook *hook)
 {
 	struct nlattr *nest = mnl_attr_nest_start(m, NFTA_CHAIN_HOOK);
 
-	put_u32(m, NFTA_HOOK_HOOKNUM, hook->hook_number);
-	put_u32(m, NFTA_HOOK_PRIORITY, (uint32_t)hook->priority);
+	nft_put_u32(m, NFTA_HOOK_HOOKNUM, hook->hook_number);
+	nft_put_u32(m, NFTA_HOOK_PRIORITY, (uint32_t)hook->priority);
 	mnl_attr_nest_end(m, nest);
-	put_u32(m, NFTA_CHAIN_POLICY, NF_ACCEPT);
+	nft_put_u32(m, NFTA_CHAIN_POLICY, NF_ACCEPT);
 	mnl_attr_put_strz(m, NFTA_CHAIN_TYPE, hook->type);
 }
 
@@ -190,8 +185,8 @@ static void put_fields(struct nlmsghdr *m, enum family family, const struct cont
 	for (size_t i = 0; i < CONTAINER_FIELDS && type->key[i]; i++) {
 		struct nlattr *field = mnl_attr_nest_start(m, NFTA_LIST_ELEM);
 
-		put_u32(m, NFTA_SET_FIELD_LEN,
-			(uint32_t)container_field_size(type->key[i], family));
+		nft_put_u32(m, NFTA_SET_FIELD_LEN,
+			    (uint32_t)container_field_size(type->key[i], family));
 		mnl_attr_nest_end(m, field);
 	}
 	mnl_attr_nest_end(m, nest);
@@ -203,7 +198,7 @@ static void put_description(struct nlmsghdr *m, enum family family,
 	struct nlattr *nest = mnl_attr_nest_start(m, NFTA_SET_DESC);
 
 	if (type->dynamic)
-		put_u32(m, NFTA_SET_DESC_SIZE, CONTAINER_DYNAMIC_SIZE);
+		nft_put_u32(m, NFTA_SET_DESC_SIZE, CONTAINER_DYNAMIC_SIZE);
 	if (type->ranges)
 		put_fields(m, family, type);
 	mnl_attr_nest_end(m, nest);
@@ -217,14 +212,14 @@ static void write_container(struct writer *writer, enum container container)
 	struct nlmsghdr *m = message(of(writer), NFT_MSG_NEWSET, NLM_F_CREATE, NFTA_SET_TABLE);
 
 	mnl_attr_put_strz(m, NFTA_SET_NAME, type->name);
-	put_u32(m, NFTA_SET_FLAGS, flags_of(type));
-	put_u32(m, NFTA_SET_KEY_TYPE, key_type(family, type));
-	put_u32(m, NFTA_SET_KEY_LEN, (uint32_t)container_key_size(container, family));
+	nft_put_u32(m, NFTA_SET_FLAGS, flags_of(type));
+	nft_put_u32(m, NFTA_SET_KEY_TYPE, key_type(family, type));
+	nft_put_u32(m, NFTA_SET_KEY_LEN, (uint32_t)container_key_size(container, family));
 	if (type->data != DATA_NONE) {
-		put_u32(m, NFTA_SET_DATA_TYPE, data_type(family, type->data));
-		put_u32(m, NFTA_SET_DATA_LEN, (uint32_t)container_data_size(container, family));
+		nft_put_u32(m, NFTA_SET_DATA_TYPE, data_type(family, type->data));
+		nft_put_u32(m, NFTA_SET_DATA_LEN, (uint32_t)container_data_size(container, family));
 	}
-	put_u32(m, NFTA_SET_ID, (uint32_t)container + 1);
+	nft_put_u32(m, NFTA_SET_ID, (uint32_t)container + 1);
 	if (type->dynamic || type->ranges)
 		put_description(m, family, type);
 	user_data_container(m, family, container);
@@ -239,22 +234,14 @@ void batch_writer_flush_container(struct batch_writer *writer, enum container co
 
 /* -- elements */
 
-static void put_value(struct nlmsghdr *m, uint16_t type, const uint8_t *data, size_t n)
-{
-	struct nlattr *nest = mnl_attr_nest_start(m, type);
-
-	mnl_attr_put(m, NFTA_DATA_VALUE, n, data);
-	mnl_attr_nest_end(m, nest);
-}
-
 static void put_verdict(struct nlmsghdr *m, const struct element *element)
 {
 	struct nlattr *data = mnl_attr_nest_start(m, NFTA_SET_ELEM_DATA);
 	struct nlattr *nest = mnl_attr_nest_start(m, NFTA_DATA_VERDICT);
 	char name[CHAIN_NAME_MAX];
 
-	put_u32(m, NFTA_VERDICT_CODE,
-		(uint32_t)(element->verdict == VERDICT_GOTO ? NFT_GOTO : NF_DROP));
+	nft_put_u32(m, NFTA_VERDICT_CODE,
+		    (uint32_t)(element->verdict == VERDICT_GOTO ? NFT_GOTO : NF_DROP));
 	if (element->verdict == VERDICT_GOTO) {
 		chain_name(element->chain, name);
 		mnl_attr_put_strz(m, NFTA_VERDICT_CHAIN, name);
@@ -272,7 +259,7 @@ static void put_range_end(struct nlmsghdr *m, enum family family, const struct e
 	memcpy(key, element->bytes, element->key_size);
 	for (size_t i = element->prefix; i < addr_bits(family); i++)
 		key[element->key_size - n + i / 8] |= (uint8_t)(0x80 >> i % 8);
-	put_value(m, NFTA_SET_ELEM_KEY_END, key, element->key_size);
+	nft_put_value(m, NFTA_SET_ELEM_KEY_END, key, element->key_size);
 }
 
 /* How long an element lives; 0 and 0: for ever. */
@@ -293,14 +280,14 @@ static void put_element(struct nlmsghdr *m, enum family family, const struct ele
 {
 	struct nlattr *nest = mnl_attr_nest_start(m, NFTA_LIST_ELEM);
 
-	put_value(m, NFTA_SET_ELEM_KEY, element->bytes, element->key_size);
+	nft_put_value(m, NFTA_SET_ELEM_KEY, element->bytes, element->key_size);
 	if (container_types[element->container].ranges)
 		put_range_end(m, family, element);
 	if (with_data && element->verdict)
 		put_verdict(m, element);
 	else if (with_data && element->data_size > 0)
-		put_value(m, NFTA_SET_ELEM_DATA, element->bytes + element->key_size,
-			  element->data_size);
+		nft_put_value(m, NFTA_SET_ELEM_DATA, element->bytes + element->key_size,
+			      element->data_size);
 	if (with_data && element->comment)
 		user_data_comment(m, NFTA_SET_ELEM_USERDATA, element->comment);
 	put_lifetime(m, lifetime);

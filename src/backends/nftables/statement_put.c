@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/nftables/statement_put.h"
 
-#include <arpa/inet.h>
 #include <assert.h>
 #include <endian.h>
 #include <libmnl/libmnl.h>
@@ -12,6 +11,7 @@
 #include <linux/rtnetlink.h>
 
 #include "backends/nftables/element.h"
+#include "kernel/nft_message.h"
 
 /*
  * Registers are counted in words of four bytes (R0, R1, ...), as the fields of a key lie in them.
@@ -44,28 +44,15 @@ static void end(const struct expression *expression)
 	mnl_attr_nest_end(expression->message, expression->list);
 }
 
-static void put_u32(struct nlmsghdr *message, uint16_t type, uint32_t value)
-{
-	mnl_attr_put_u32(message, type, htonl(value));
-}
-
-static void put_value(struct nlmsghdr *message, uint16_t type, const void *data, size_t n)
-{
-	struct nlattr *nest = mnl_attr_nest_start(message, type);
-
-	mnl_attr_put(message, NFTA_DATA_VALUE, n, data);
-	mnl_attr_nest_end(message, nest);
-}
-
 /* [ payload load Nb @ BASE header + OFFSET => reg R ] */
 static void payload(struct nlmsghdr *m, uint32_t base, uint32_t offset, size_t n, size_t reg)
 {
 	struct expression e = begin(m, "payload");
 
-	put_u32(m, NFTA_PAYLOAD_DREG, REGISTER(reg));
-	put_u32(m, NFTA_PAYLOAD_BASE, base);
-	put_u32(m, NFTA_PAYLOAD_OFFSET, offset);
-	put_u32(m, NFTA_PAYLOAD_LEN, (uint32_t)n);
+	nft_put_u32(m, NFTA_PAYLOAD_DREG, REGISTER(reg));
+	nft_put_u32(m, NFTA_PAYLOAD_BASE, base);
+	nft_put_u32(m, NFTA_PAYLOAD_OFFSET, offset);
+	nft_put_u32(m, NFTA_PAYLOAD_LEN, (uint32_t)n);
 	end(&e);
 }
 
@@ -74,8 +61,8 @@ static void meta_load(struct nlmsghdr *m, uint32_t key, size_t reg)
 {
 	struct expression e = begin(m, "meta");
 
-	put_u32(m, NFTA_META_KEY, key);
-	put_u32(m, NFTA_META_DREG, REGISTER(reg));
+	nft_put_u32(m, NFTA_META_KEY, key);
+	nft_put_u32(m, NFTA_META_DREG, REGISTER(reg));
 	end(&e);
 }
 
@@ -84,8 +71,8 @@ static void meta_set(struct nlmsghdr *m, uint32_t key)
 {
 	struct expression e = begin(m, "meta");
 
-	put_u32(m, NFTA_META_KEY, key);
-	put_u32(m, NFTA_META_SREG, REGISTER(0));
+	nft_put_u32(m, NFTA_META_KEY, key);
+	nft_put_u32(m, NFTA_META_SREG, REGISTER(0));
 	end(&e);
 }
 
@@ -96,8 +83,8 @@ static void conntrack(struct nlmsghdr *m, uint32_t key, uint8_t direction, size_
 {
 	struct expression e = begin(m, "ct");
 
-	put_u32(m, NFTA_CT_KEY, key);
-	put_u32(m, NFTA_CT_DREG, REGISTER(reg));
+	nft_put_u32(m, NFTA_CT_KEY, key);
+	nft_put_u32(m, NFTA_CT_DREG, REGISTER(reg));
 	if (direction != NO_DIRECTION)
 		mnl_attr_put_u8(m, NFTA_CT_DIRECTION, direction);
 	end(&e);
@@ -108,9 +95,9 @@ static void compare(struct nlmsghdr *m, bool equal, const void *value, size_t n)
 {
 	struct expression e = begin(m, "cmp");
 
-	put_u32(m, NFTA_CMP_SREG, REGISTER(0));
-	put_u32(m, NFTA_CMP_OP, equal ? NFT_CMP_EQ : NFT_CMP_NEQ);
-	put_value(m, NFTA_CMP_DATA, value, n);
+	nft_put_u32(m, NFTA_CMP_SREG, REGISTER(0));
+	nft_put_u32(m, NFTA_CMP_OP, equal ? NFT_CMP_EQ : NFT_CMP_NEQ);
+	nft_put_value(m, NFTA_CMP_DATA, value, n);
 	end(&e);
 }
 
@@ -119,11 +106,11 @@ static void bitwise(struct nlmsghdr *m, const void *mask, const void * xor, size
 {
 	struct expression e = begin(m, "bitwise");
 
-	put_u32(m, NFTA_BITWISE_SREG, REGISTER(0));
-	put_u32(m, NFTA_BITWISE_DREG, REGISTER(0));
-	put_u32(m, NFTA_BITWISE_LEN, (uint32_t)n);
-	put_value(m, NFTA_BITWISE_MASK, mask, n);
-	put_value(m, NFTA_BITWISE_XOR, xor, n);
+	nft_put_u32(m, NFTA_BITWISE_SREG, REGISTER(0));
+	nft_put_u32(m, NFTA_BITWISE_DREG, REGISTER(0));
+	nft_put_u32(m, NFTA_BITWISE_LEN, (uint32_t)n);
+	nft_put_value(m, NFTA_BITWISE_MASK, mask, n);
+	nft_put_value(m, NFTA_BITWISE_XOR, xor, n);
 	end(&e);
 }
 
@@ -132,8 +119,8 @@ static void immediate(struct nlmsghdr *m, uint32_t value)
 {
 	struct expression e = begin(m, "immediate");
 
-	put_u32(m, NFTA_IMMEDIATE_DREG, REGISTER(0));
-	put_value(m, NFTA_IMMEDIATE_DATA, &value, sizeof(value));
+	nft_put_u32(m, NFTA_IMMEDIATE_DREG, REGISTER(0));
+	nft_put_value(m, NFTA_IMMEDIATE_DATA, &value, sizeof(value));
 	end(&e);
 }
 
@@ -144,10 +131,10 @@ static void verdict(struct nlmsghdr *m, int code, const struct chain *chain)
 	char name[CHAIN_NAME_MAX];
 	struct nlattr *data, *nest;
 
-	put_u32(m, NFTA_IMMEDIATE_DREG, NFT_REG_VERDICT);
+	nft_put_u32(m, NFTA_IMMEDIATE_DREG, NFT_REG_VERDICT);
 	data = mnl_attr_nest_start(m, NFTA_IMMEDIATE_DATA);
 	nest = mnl_attr_nest_start(m, NFTA_DATA_VERDICT);
-	put_u32(m, NFTA_VERDICT_CODE, (uint32_t)code);
+	nft_put_u32(m, NFTA_VERDICT_CODE, (uint32_t)code);
 	if (chain) {
 		chain_name(*chain, name);
 		mnl_attr_put_strz(m, NFTA_VERDICT_CHAIN, name);
@@ -163,11 +150,11 @@ static void lookup(struct nlmsghdr *m, enum container container, bool inverted, 
 	struct expression e = begin(m, "lookup");
 
 	mnl_attr_put_strz(m, NFTA_LOOKUP_SET, container_types[container].name);
-	put_u32(m, NFTA_LOOKUP_SREG, REGISTER(0));
+	nft_put_u32(m, NFTA_LOOKUP_SREG, REGISTER(0));
 	if (container_types[container].data != DATA_NONE)
-		put_u32(m, NFTA_LOOKUP_DREG, dreg);
+		nft_put_u32(m, NFTA_LOOKUP_DREG, dreg);
 	if (inverted)
-		put_u32(m, NFTA_LOOKUP_FLAGS, NFT_LOOKUP_F_INV);
+		nft_put_u32(m, NFTA_LOOKUP_FLAGS, NFT_LOOKUP_F_INV);
 	end(&e);
 }
 
@@ -186,10 +173,10 @@ static void load_random(struct nlmsghdr *m, uint32_t modulus, size_t reg)
 {
 	struct expression e = begin(m, "numgen");
 
-	put_u32(m, NFTA_NG_DREG, REGISTER(reg));
-	put_u32(m, NFTA_NG_MODULUS, modulus);
-	put_u32(m, NFTA_NG_TYPE, NFT_NG_RANDOM);
-	put_u32(m, NFTA_NG_OFFSET, 0);
+	nft_put_u32(m, NFTA_NG_DREG, REGISTER(reg));
+	nft_put_u32(m, NFTA_NG_MODULUS, modulus);
+	nft_put_u32(m, NFTA_NG_TYPE, NFT_NG_RANDOM);
+	nft_put_u32(m, NFTA_NG_OFFSET, 0);
 	end(&e);
 }
 
@@ -274,9 +261,9 @@ static void put_fib(struct nlmsghdr *m, uint32_t flag)
 	struct expression e = begin(m, "fib");
 	uint32_t local = RTN_LOCAL;
 
-	put_u32(m, NFTA_FIB_DREG, REGISTER(0));
-	put_u32(m, NFTA_FIB_RESULT, NFT_FIB_RESULT_ADDRTYPE);
-	put_u32(m, NFTA_FIB_FLAGS, flag);
+	nft_put_u32(m, NFTA_FIB_DREG, REGISTER(0));
+	nft_put_u32(m, NFTA_FIB_RESULT, NFT_FIB_RESULT_ADDRTYPE);
+	nft_put_u32(m, NFTA_FIB_FLAGS, flag);
 	end(&e);
 	compare(m, true, &local, sizeof(local));
 }
@@ -306,11 +293,11 @@ static void put_dnat(struct nlmsghdr *m, enum family family, const struct statem
 	load_key(m, family, statement);
 	lookup(m, statement->container, false, REGISTER(0));
 	e = begin(m, "nat");
-	put_u32(m, NFTA_NAT_TYPE, NFT_NAT_DNAT);
-	put_u32(m, NFTA_NAT_FAMILY, family == FAMILY_IPV4 ? NFPROTO_IPV4 : NFPROTO_IPV6);
-	put_u32(m, NFTA_NAT_REG_ADDR_MIN, REGISTER(0));
-	put_u32(m, NFTA_NAT_REG_PROTO_MIN, REGISTER(addr_bytes(family) / 4));
-	put_u32(m, NFTA_NAT_FLAGS, NF_NAT_RANGE_MAP_IPS | NF_NAT_RANGE_PROTO_SPECIFIED);
+	nft_put_u32(m, NFTA_NAT_TYPE, NFT_NAT_DNAT);
+	nft_put_u32(m, NFTA_NAT_FAMILY, family == FAMILY_IPV4 ? NFPROTO_IPV4 : NFPROTO_IPV6);
+	nft_put_u32(m, NFTA_NAT_REG_ADDR_MIN, REGISTER(0));
+	nft_put_u32(m, NFTA_NAT_REG_PROTO_MIN, REGISTER(addr_bytes(family) / 4));
+	nft_put_u32(m, NFTA_NAT_FLAGS, NF_NAT_RANGE_MAP_IPS | NF_NAT_RANGE_PROTO_SPECIFIED);
 	end(&e);
 }
 
@@ -326,9 +313,9 @@ static void put_update(struct nlmsghdr *m, enum family family, const struct stat
 	load(m, family, OPERAND_DPORT, 0, data + addr_bytes(family) / 4);
 	e = begin(m, "dynset");
 	mnl_attr_put_strz(m, NFTA_DYNSET_SET_NAME, container_types[statement->container].name);
-	put_u32(m, NFTA_DYNSET_OP, NFT_DYNSET_OP_UPDATE);
-	put_u32(m, NFTA_DYNSET_SREG_KEY, REGISTER(0));
-	put_u32(m, NFTA_DYNSET_SREG_DATA, REGISTER(data));
+	nft_put_u32(m, NFTA_DYNSET_OP, NFT_DYNSET_OP_UPDATE);
+	nft_put_u32(m, NFTA_DYNSET_SREG_KEY, REGISTER(0));
+	nft_put_u32(m, NFTA_DYNSET_SREG_DATA, REGISTER(data));
 	mnl_attr_put_u64(m, NFTA_DYNSET_TIMEOUT, htobe64(statement->number * UINT64_C(1000)));
 	end(&e);
 }
@@ -337,7 +324,7 @@ static void put_masquerade(struct nlmsghdr *m)
 {
 	struct expression e = begin(m, "masq");
 
-	put_u32(m, NFTA_MASQ_FLAGS, NF_NAT_RANGE_PROTO_RANDOM_FULLY);
+	nft_put_u32(m, NFTA_MASQ_FLAGS, NF_NAT_RANGE_PROTO_RANDOM_FULLY);
 	end(&e);
 }
 
@@ -345,7 +332,7 @@ static void put_reject(struct nlmsghdr *m, enum family family)
 {
 	struct expression e = begin(m, "reject");
 
-	put_u32(m, NFTA_REJECT_TYPE, NFT_REJECT_ICMP_UNREACH);
+	nft_put_u32(m, NFTA_REJECT_TYPE, NFT_REJECT_ICMP_UNREACH);
 	mnl_attr_put_u8(m, NFTA_REJECT_ICMP_CODE,
 			family == FAMILY_IPV4 ? UNREACHABLE_PORT4 : UNREACHABLE_PORT6);
 	end(&e);

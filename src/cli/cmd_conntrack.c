@@ -120,7 +120,8 @@ static int read_flows(struct service_flows *flows, bool *ret_incomplete, struct 
 	int r = 0;
 
 	for (size_t i = 0; r >= 0 && i < service_flows_n_filters(flows); i++) {
-		r = conntrack_dump(service_flows_filter(flows, i), service_flows_see, flows, err);
+		r = conntrack_dump(NULL, service_flows_filter(flows, i), service_flows_see, flows,
+				   err);
 		*ret_incomplete = *ret_incomplete || r > 0;
 	}
 	service_flows_finish(flows);

@@ -7,11 +7,13 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "kernel/conntrack_walk.h"
+#include "kernel/nfnetlink.h"
 
 struct conntrack_watch {
 	struct conntrack_watch_config config;
 	struct event *timer;
 	enum table_level level;
+	struct nfnetlink_line line;
 	struct conntrack_stats stats; /* of the last look */
 	struct conntrack_walk *walk;  /* NULL: none is under way */
 	struct table_top *top;        /* of that walk */
@@ -126,7 +128,7 @@ static bool read_stats(struct conntrack_watch *watch)
 {
 	struct err err;
 
-	if (watch->config.stats(&watch->stats, &err) >= 0) {
+	if (watch->config.stats(&watch->line, &watch->stats, &err) >= 0) {
 		watch->failed = false;
 		return true;
 	}
@@ -176,6 +178,7 @@ struct conntrack_watch *conntrack_watch_free(struct conntrack_watch *watch)
 		return NULL;
 	event_free(watch->timer);
 	end_walk(watch);
+	nfnetlink_line_done(&watch->line);
 	free(watch->found);
 	free(watch);
 	return NULL;

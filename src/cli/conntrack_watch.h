@@ -17,6 +17,7 @@
 
 struct conntrack_watch;
 struct event_base;
+struct nfnetlink_line;
 
 /* All is borrowed and must outlive the watch. */
 struct conntrack_watch_config {
@@ -24,7 +25,7 @@ struct conntrack_watch_config {
 	const struct model *model;
 	int64_t cores;
 	int64_t (*now_ns)(void);
-	int (*stats)(struct conntrack_stats *ret, struct err *err);
+	int (*stats)(struct nfnetlink_line *line, struct conntrack_stats *ret, struct err *err);
 	/* After it has been logged: an event about the node. level: TABLE_FILLING or more. */
 	void (*warned)(void *arg, enum table_level level, const char *note);
 	void *arg;

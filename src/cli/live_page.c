@@ -11,12 +11,14 @@
 #include "cli/traffic_meter.h"
 #include "kernel/conntrack.h"
 #include "kernel/interfaces.h"
+#include "kernel/nfnetlink.h"
 #include "page/status_page.h"
 
 struct live_page {
 	struct live_page_config config;
 	struct status_source source;
 	struct status_page *page;
+	struct nfnetlink_line line;
 };
 
 /* -- what it reads */
@@ -36,13 +38,13 @@ static int addresses_of(void *arg attr_unused, enum family family, struct addr *
 
 static void read_gauges(void *arg, struct status_gauges *ret)
 {
-	const struct live_page *live = arg;
+	struct live_page *live = arg;
 	struct conntrack_stats stats;
 	struct err ignored;
 
 	*ret = (struct status_gauges){0};
 	ret->healthy = telemetry_healthy(live->config.telemetry, &ret->reason);
-	if (conntrack_stats(&stats, &ignored) < 0)
+	if (conntrack_stats(&live->line, &stats, &ignored) < 0)
 		return;
 	ret->conntrack = stats.entries;
 	ret->conntrack_max = stats.max;
@@ -158,6 +160,7 @@ struct live_page *live_page_free(struct live_page *live)
 	if (!live)
 		return NULL;
 	status_page_free(live->page);
+	nfnetlink_line_done(&live->line);
 	free(live);
 	return NULL;
 }

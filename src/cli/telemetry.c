@@ -21,6 +21,7 @@
 #include "kernel/conntrack.h"
 #include "kernel/interfaces.h"
 #include "kernel/nfacct.h"
+#include "kernel/nfnetlink.h"
 #include "serving/client_metrics.h"
 #include "serving/process_metrics.h"
 #include "serving/proxy_health.h"
@@ -46,6 +47,7 @@ struct telemetry {
 	struct proxy_metrics proxy;
 	struct process_metrics process;
 	struct client_metrics client;
+	struct nfnetlink_line line; /* for whatever is asked of netfilter */
 	bool nfacct;
 	struct proxy_health health;
 	struct readiness *readiness;
@@ -111,7 +113,7 @@ static void clean_flows(struct telemetry *telemetry, enum family family,
 
 	if (!stale_flows_prepare(f->flows, telemetry->config.model, services, n_services))
 		return;
-	r = stale_flows_delete(f->flows, &err);
+	r = stale_flows_delete(f->flows, &telemetry->line, &err);
 	proxy_metrics_observe(&telemetry->proxy, PROXY_FLOWS_DURATION, label,
 			      seconds(clock_now_ns() - begun));
 	if (r >= 0) {
@@ -384,7 +386,7 @@ static void read_counter(struct telemetry *telemetry, enum proxy_metric id, cons
 	struct err ignored;
 
 	proxy_metrics_clear(&telemetry->proxy, id);
-	if (telemetry->nfacct && nfacct_get(name, &counter, &ignored) >= 0)
+	if (telemetry->nfacct && nfacct_get(&telemetry->line, name, &counter, &ignored) >= 0)
 		proxy_metrics_set(&telemetry->proxy, id, "", "", (double)counter.packets);
 }
 
@@ -397,7 +399,7 @@ static void read_conntrack(struct telemetry *telemetry)
 	};
 	struct conntrack_stats stats;
 	struct err ignored;
-	bool known = conntrack_stats(&stats, &ignored) >= 0;
+	bool known = conntrack_stats(&telemetry->line, &stats, &ignored) >= 0;
 	const uint64_t values[] = {stats.entries, stats.max, stats.insert_failed, stats.drop,
 				   stats.early_drop};
 
@@ -634,6 +636,7 @@ struct telemetry *telemetry_free(struct telemetry *telemetry)
 	}
 	readiness_free(telemetry->readiness);
 	metrics_free(telemetry->metrics);
+	nfnetlink_line_done(&telemetry->line);
 	free(telemetry);
 	return NULL;
 }

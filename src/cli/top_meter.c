@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "kernel/conntrack_listener.h"
 #include "kernel/conntrack_walk.h"
+#include "kernel/nfnetlink.h"
 #include "kernel/sysctl.h"
 
 #define SYSCTL_ACCT "net/netfilter/nf_conntrack_acct"
@@ -17,7 +18,8 @@ struct top_meter {
 	struct top_meter_config config;
 	struct service_traffic *traffic;
 	struct conntrack_listener *listener; /* NULL: ends are not heard */
-	struct conntrack_walk *walk;         /* NULL: between rounds */
+	struct nfnetlink_line line;
+	struct conntrack_walk *walk; /* NULL: between rounds */
 	struct event *timer;
 	int64_t begun_ns;
 	bool lost; /* ends, since the last round */
@@ -67,6 +69,7 @@ static void on_timer(evutil_socket_t fd attr_unused, short what attr_unused, voi
 {
 	struct top_meter *meter = arg;
 	const struct conntrack_walk_config config = {
+		.line = &meter->line,
 		.status = IPS_DST_NAT,
 		.flow = on_flow,
 		.done = on_walked,
@@ -120,6 +123,7 @@ struct top_meter *top_meter_free(struct top_meter *meter)
 		return NULL;
 	conntrack_listener_free(meter->listener);
 	conntrack_walk_free(meter->walk);
+	nfnetlink_line_done(&meter->line);
 	event_free(meter->timer);
 	service_traffic_free(meter->traffic);
 	free(meter);

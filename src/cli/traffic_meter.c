@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "kernel/conntrack_listener.h"
 #include "kernel/conntrack_walk.h"
+#include "kernel/nfnetlink.h"
 #include "kernel/sysctl.h"
 #include "serving/service_metrics.h"
 
@@ -32,7 +33,8 @@ struct traffic_meter {
 	struct service_metrics *metrics;
 	struct service_metrics_work work;
 	struct conntrack_listener *listener; /* NULL: ends are not heard */
-	struct conntrack_walk *walk;         /* NULL but for WALKING */
+	struct nfnetlink_line line;
+	struct conntrack_walk *walk; /* NULL but for WALKING */
 	struct event *timer;
 	enum phase phase;
 	int64_t begun_ns;
@@ -132,6 +134,7 @@ static void on_flow(void *arg, const struct conntrack_flow *flow)
 static void begin(struct traffic_meter *meter)
 {
 	const struct conntrack_walk_config config = {
+		.line = &meter->line,
 		.status = IPS_DST_NAT,
 		.flow = on_flow,
 		.done = on_walked,
@@ -287,6 +290,7 @@ struct traffic_meter *traffic_meter_free(struct traffic_meter *meter)
 		return NULL;
 	conntrack_listener_free(meter->listener);
 	conntrack_walk_free(meter->walk);
+	nfnetlink_line_done(&meter->line);
 	event_free(meter->timer);
 	service_metrics_free(meter->metrics);
 	service_traffic_free(meter->traffic);

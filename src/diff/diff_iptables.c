@@ -269,9 +269,10 @@ static struct ruleset_host host_features(const struct saved_rules *kernel)
 	int64_t be_liberal = 0;
 	struct err ignored;
 
-	features.nfacct_invalid = counters && nfacct_get(NFACCT_INVALID, &counter, &ignored) >= 0;
+	features.nfacct_invalid =
+		counters && nfacct_get(NULL, NFACCT_INVALID, &counter, &ignored) >= 0;
 	features.nfacct_localhost =
-		counters && nfacct_get(NFACCT_LOCALHOST, &counter, &ignored) >= 0;
+		counters && nfacct_get(NULL, NFACCT_LOCALHOST, &counter, &ignored) >= 0;
 	if (sysctl_read(SYSCTL_BE_LIBERAL, &be_liberal, &ignored) >= 0)
 		features.be_liberal = be_liberal != 0 && !has_invalid_rule(kernel);
 	return features;

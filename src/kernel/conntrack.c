@@ -7,18 +7,14 @@
 #include <linux/netfilter/nf_conntrack_tcp.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netfilter/nfnetlink_conntrack.h>
-#include <poll.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include "kernel/nfnetlink.h"
 #include "kernel/sysctl.h"
 
-#define DUMP_ATTEMPTS  5
-#define RECEIVE_BUFFER (4 << 20)
-#define ANSWER_MS      10000 /* the kernel answers at once; this is for one that never does */
-#define SYSCTL_COUNT   "net/netfilter/nf_conntrack_count"
-#define SYSCTL_MAX     "net/netfilter/nf_conntrack_max"
+#define DUMP_ATTEMPTS 5
+#define SYSCTL_COUNT  "net/netfilter/nf_conntrack_count"
+#define SYSCTL_MAX    "net/netfilter/nf_conntrack_max"
 
 /* Which parts of the tuple count: bits of CTA_FILTER_ORIG_FLAGS, fixed since Linux 5.8. */
 #define FILTER_DST      (1u << 1)
@@ -168,58 +164,15 @@ int conntrack_decode(const struct nlmsghdr *message, struct conntrack_flow *ret)
 /* -- asking */
 
 struct question {
-	struct mnl_socket *socket;
 	struct nlmsghdr *message;
 	_Alignas(struct nlmsghdr) char buffer[1024];
 };
 
-static int question_open(struct question *question, uint8_t command, enum family family,
-			 uint16_t flags, struct err *err)
+static void question_begin(struct question *question, uint8_t command, enum family family,
+			   uint16_t flags)
 {
-	int r = nfnetlink_open(RECEIVE_BUFFER, &question->socket, err);
-
-	if (r < 0)
-		return r;
 	question->message = nfnetlink_begin(question->buffer, NFNL_SUBSYS_CTNETLINK, command,
-					    family == FAMILY_IPV4 ? AF_INET : AF_INET6, flags, 1);
-	return 0;
-}
-
-static int wait_for_answer(const struct question *question)
-{
-	struct pollfd poll_fd = {.fd = mnl_socket_get_fd(question->socket), .events = POLLIN};
-	int r = poll(&poll_fd, 1, ANSWER_MS);
-
-	return r > 0 ? 0 : r < 0 && errno != EINTR ? -errno : r == 0 ? -ETIMEDOUT : 0;
-}
-
-/* Sends, and hands answers to fn until the last one. 0, the kernel's error, or -EINTR (disturbed). */
-static int question_ask(const struct question *question, mnl_cb_t fn, void *arg)
-{
-	_Alignas(struct nlmsghdr) char answer[65536];
-	int r = MNL_CB_OK;
-
-	if (mnl_socket_sendto(question->socket, question->message, question->message->nlmsg_len) <
-	    0)
-		return -errno;
-	while (r > MNL_CB_STOP) {
-		ssize_t n = nfnetlink_read(question->socket, answer, sizeof(answer));
-
-		if (n < 0)
-			return (int)n;
-		if (n == 0) {
-			int waited = wait_for_answer(question);
-
-			if (waited < 0)
-				return waited;
-			continue;
-		}
-		r = mnl_cb_run(answer, (size_t)n, 1, mnl_socket_get_portid(question->socket), fn,
-			       arg);
-		if (r < 0)
-			return -errno;
-	}
-	return 0;
+					    family == FAMILY_IPV4 ? AF_INET : AF_INET6, flags, 0);
 }
 
 /* -- dump */
@@ -288,31 +241,29 @@ static void put_filter(struct nlmsghdr *message, const struct conntrack_filter *
 	mnl_attr_nest_end(message, nest);
 }
 
-static int dump_once(const struct conntrack_filter *filter, const struct dump *dump,
-		     struct err *err)
+static int dump_once(struct nfnetlink_line *line, const struct conntrack_filter *filter,
+		     const struct dump *dump, struct err *err)
 {
 	struct question question;
-	int r = question_open(&question, IPCTNL_MSG_CT_GET, filter->family, NLM_F_DUMP, err);
+	int r;
 
-	if (r < 0)
-		return r;
+	question_begin(&question, IPCTNL_MSG_CT_GET, filter->family, NLM_F_DUMP);
 	put_filter(question.message, filter);
-	r = question_ask(&question, take_flow, (void *)dump);
-	mnl_socket_close(question.socket);
+	r = nfnetlink_ask(line, question.message, take_flow, (void *)dump);
 	if (r < 0 && r != -EINTR)
 		err_sys(err, r, "reading the connection tracking table of %s",
 			family_name(filter->family));
 	return r;
 }
 
-int conntrack_dump(const struct conntrack_filter *filter, conntrack_flow_fn *fn, void *arg,
-		   struct err *err)
+int conntrack_dump(struct nfnetlink_line *line, const struct conntrack_filter *filter,
+		   conntrack_flow_fn *fn, void *arg, struct err *err)
 {
 	const struct dump dump = {filter, fn, arg};
 	int r = -EINTR;
 
 	for (int i = 0; i < (filter->once ? 1 : DUMP_ATTEMPTS) && r == -EINTR; i++)
-		r = dump_once(filter, &dump, err);
+		r = dump_once(line, filter, &dump, err);
 	return r == -EINTR ? 1 : r;
 }
 
@@ -337,20 +288,19 @@ static void put_tuple(struct nlmsghdr *message, uint16_t type, uint8_t protocol,
 	mnl_attr_nest_end(message, outer);
 }
 
-int conntrack_delete(const struct conntrack_flow *flow, struct err *err)
+int conntrack_delete(struct nfnetlink_line *line, const struct conntrack_flow *flow,
+		     struct err *err)
 {
 	enum family family = (enum family)flow->original.src.family;
 	struct question question;
-	int r = question_open(&question, IPCTNL_MSG_CT_DELETE, family, NLM_F_ACK, err);
+	int r;
 
-	if (r < 0)
-		return r;
+	question_begin(&question, IPCTNL_MSG_CT_DELETE, family, NLM_F_ACK);
 	put_tuple(question.message, CTA_TUPLE_ORIG, flow->protocol, &flow->original);
 	mnl_attr_put_u32(question.message, CTA_ID, htonl(flow->id));
 	if (flow->zone)
 		mnl_attr_put_u16(question.message, CTA_ZONE, htons(flow->zone));
-	r = question_ask(&question, NULL, NULL);
-	mnl_socket_close(question.socket);
+	r = nfnetlink_ask(line, question.message, NULL, NULL);
 	if (r == 0)
 		return 1;
 	return r == -ENOENT ? 0
@@ -384,7 +334,7 @@ static int read_sysctl(const char *name, uint64_t *ret, struct err *err)
 	return r;
 }
 
-int conntrack_stats(struct conntrack_stats *ret, struct err *err)
+int conntrack_stats(struct nfnetlink_line *line, struct conntrack_stats *ret, struct err *err)
 {
 	struct conntrack_stats stats = {0};
 	struct question question;
@@ -394,11 +344,8 @@ int conntrack_stats(struct conntrack_stats *ret, struct err *err)
 		r = read_sysctl(SYSCTL_MAX, &stats.max, err);
 	if (r < 0)
 		return r;
-	r = question_open(&question, IPCTNL_MSG_CT_GET_STATS_CPU, FAMILY_IPV4, NLM_F_DUMP, err);
-	if (r < 0)
-		return r;
-	r = question_ask(&question, add_cpu_stats, &stats);
-	mnl_socket_close(question.socket);
+	question_begin(&question, IPCTNL_MSG_CT_GET_STATS_CPU, FAMILY_IPV4, NLM_F_DUMP);
+	r = nfnetlink_ask(line, question.message, add_cpu_stats, &stats);
 	if (r < 0)
 		return err_sys(err, r, "reading the statistics of connection tracking");
 	*ret = stats;

@@ -8,12 +8,13 @@
  *
  * The filter is the kernel's own (since Linux 5.8) but for IPv6 addresses: flows that do not fit are
  * never copied. Reading is not atomic: flows may come and go meanwhile, and one may be reported
- * twice.
+ * twice. line: see nfnetlink_ask().
  */
 
 #include "base/addr.h"
 #include "base/err.h"
 
+struct nfnetlink_line;
 struct nlmsghdr;
 
 struct conntrack_tuple {
@@ -55,10 +56,11 @@ typedef void conntrack_flow_fn(void *arg, const struct conntrack_flow *flow);
  * 0, or 1 when the table was rearranged meanwhile, so often that some flows may have been missed. Unless
  * it is asked for `once`, flows are then reported again.
  */
-int conntrack_dump(const struct conntrack_filter *filter, conntrack_flow_fn *fn, void *arg,
-		   struct err *err);
+int conntrack_dump(struct nfnetlink_line *line, const struct conntrack_filter *filter,
+		   conntrack_flow_fn *fn, void *arg, struct err *err);
 /* Deletes that very flow: 1, or 0 when it is gone already (or another has its place). */
-int conntrack_delete(const struct conntrack_flow *flow, struct err *err);
+int conntrack_delete(struct nfnetlink_line *line, const struct conntrack_flow *flow,
+		     struct err *err);
 
 struct conntrack_stats {
 	uint64_t entries;
@@ -69,7 +71,7 @@ struct conntrack_stats {
 	uint64_t early_drop;    /* flows removed to make room */
 };
 
-int conntrack_stats(struct conntrack_stats *ret, struct err *err);
+int conntrack_stats(struct nfnetlink_line *line, struct conntrack_stats *ret, struct err *err);
 
 /* A message of the kernel, of a flow that is there or (IPCTNL_MSG_CT_DELETE) just went; -EBADMSG when
  * it is no flow. Lengths are not trusted. */

@@ -28,6 +28,8 @@
 struct conntrack_walk {
 	struct conntrack_walk_config config;
 	struct mnl_socket *socket;
+	uint32_t sequence;
+	bool read_out; /* nothing is left in the socket */
 	struct event *next;
 	struct conntrack_walk_result result;
 	struct err err;
@@ -55,8 +57,9 @@ static int read_datagram(struct conntrack_walk *walk)
 
 	if (n <= 0)
 		return n == 0 ? -ENODATA : (int)n;
-	r = mnl_cb_run(walk->datagram, (size_t)n, 1, mnl_socket_get_portid(walk->socket), take_flow,
-		       walk);
+	r = mnl_cb_run(walk->datagram, (size_t)n, walk->sequence,
+		       mnl_socket_get_portid(walk->socket), take_flow, walk);
+	walk->read_out = r == MNL_CB_STOP;
 	if (r < 0 && errno == EINTR) {
 		walk->result.incomplete = true;
 		return 0;
@@ -103,7 +106,7 @@ static int ask(struct conntrack_walk *walk, struct err *err)
 {
 	_Alignas(struct nlmsghdr) char buffer[256];
 	struct nlmsghdr *message = nfnetlink_begin(buffer, NFNL_SUBSYS_CTNETLINK, IPCTNL_MSG_CT_GET,
-						   AF_UNSPEC, NLM_F_DUMP, 1);
+						   AF_UNSPEC, NLM_F_DUMP, walk->sequence);
 
 	if (walk->config.status) {
 		mnl_attr_put_u32(message, CTA_STATUS, htonl(walk->config.status));
@@ -119,15 +122,36 @@ static void walk_cleanup(struct conntrack_walk **walk)
 	*walk = conntrack_walk_free(*walk);
 }
 
+static int get_socket(struct conntrack_walk *walk, struct err *err)
+{
+	struct nfnetlink_line *line = walk->config.line;
+
+	walk->sequence = line ? ++line->sequence : 1;
+	if (line)
+		walk->socket = take(line->socket);
+	return walk->socket ? 0 : nfnetlink_open(0, &walk->socket, err);
+}
+
+static void leave_socket(struct conntrack_walk *walk)
+{
+	struct nfnetlink_line *line = walk->config.line;
+
+	if (walk->read_out && line && !line->socket)
+		line->socket = take(walk->socket);
+	if (walk->socket)
+		mnl_socket_close(walk->socket);
+}
+
 int conntrack_walk_start(struct event_base *loop, const struct conntrack_walk_config *config,
 			 struct conntrack_walk **ret, struct err *err)
 {
 	attr_cleanup(walk_cleanup) struct conntrack_walk *walk = xcalloc(1, sizeof(*walk));
 	static const struct timeval at_once = {0};
-	int r = nfnetlink_open(0, &walk->socket, err);
+	int r;
 
 	walk->config = *config;
 	walk->result.words = "";
+	r = get_socket(walk, err);
 	if (r >= 0)
 		r = ask(walk, err);
 	if (r < 0)
@@ -145,8 +169,7 @@ struct conntrack_walk *conntrack_walk_free(struct conntrack_walk *walk)
 		return NULL;
 	if (walk->next)
 		event_free(walk->next);
-	if (walk->socket)
-		mnl_socket_close(walk->socket);
+	leave_socket(walk);
 	free(walk);
 	return NULL;
 }

@@ -5,6 +5,9 @@
 #include <linux/netfilter/nfnetlink.h>
 #include <sys/socket.h>
 
+#define ANSWERS_BUFFER (4 << 20) /* a limit, not memory */
+#define ANSWER_MAX     65536
+
 int nfnetlink_buffer(const struct mnl_socket *socket, int option, int size)
 {
 	int forced = option == SO_SNDBUF ? SO_SNDBUFFORCE : SO_RCVBUFFORCE;
@@ -76,4 +79,63 @@ struct nlmsghdr *nfnetlink_begin(void *buffer, uint8_t subsystem, uint8_t comman
 	head->nfgen_family = family;
 	head->version = NFNETLINK_V0;
 	return message;
+}
+
+void nfnetlink_line_done(struct nfnetlink_line *line)
+{
+	if (line->socket)
+		mnl_socket_close(take(line->socket));
+}
+
+/* A dump that broke off goes on being made as it is read. */
+static void read_rest(const struct mnl_socket *socket, void *buffer, size_t size)
+{
+	ssize_t n;
+
+	do
+		n = nfnetlink_read(socket, buffer, size);
+	while (n > 0 || n == -ENOBUFS || n == -EMSGSIZE);
+}
+
+static int read_answers(const struct nfnetlink_line *line, mnl_cb_t fn, void *arg)
+{
+	_Alignas(struct nlmsghdr) char answer[ANSWER_MAX];
+	int r = MNL_CB_OK;
+
+	while (r > MNL_CB_STOP) {
+		ssize_t n = nfnetlink_read(line->socket, answer, sizeof(answer));
+
+		if (n == 0)
+			return -EPROTO; /* the kernel has answered by now */
+		if (n > 0)
+			r = mnl_cb_run(answer, (size_t)n, line->sequence,
+				       mnl_socket_get_portid(line->socket), fn, arg);
+		if (n < 0 || r < 0) {
+			r = n < 0 ? (int)n : -errno;
+			read_rest(line->socket, answer, sizeof(answer));
+		}
+	}
+	return r;
+}
+
+static int ask(struct nfnetlink_line *line, struct nlmsghdr *message, mnl_cb_t fn, void *arg)
+{
+	struct err unused; /* the caller says what was asked */
+	int r = line->socket ? 0 : nfnetlink_open(ANSWERS_BUFFER, &line->socket, &unused);
+
+	if (r < 0)
+		return r;
+	message->nlmsg_seq = ++line->sequence;
+	if (mnl_socket_sendto(line->socket, message, message->nlmsg_len) < 0)
+		return -errno;
+	return read_answers(line, fn, arg);
+}
+
+int nfnetlink_ask(struct nfnetlink_line *line, struct nlmsghdr *message, mnl_cb_t fn, void *arg)
+{
+	struct nfnetlink_line own = {0};
+	int r = ask(line ? line : &own, message, fn, arg);
+
+	nfnetlink_line_done(&own);
+	return r;
 }

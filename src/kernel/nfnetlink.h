@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What all netlink sockets to netfilter (nf_tables, nfacct) have in common. */
+/* What all netlink sockets to netfilter (nf_tables, nfacct, connection tracking) have in common. */
 
 #include <libmnl/libmnl.h>
 
@@ -23,3 +23,21 @@ ssize_t nfnetlink_read(const struct mnl_socket *socket, void *buffer, size_t siz
 /* The head of a message, at the start of an aligned buffer; attributes come next. */
 struct nlmsghdr *nfnetlink_begin(void *buffer, uint8_t subsystem, uint8_t command, uint8_t family,
 				 uint16_t flags, uint32_t sequence);
+
+/*
+ * Questions that the kernel answers at once, over a socket that is opened for the first one and kept.
+ * Whoever asks again and again keeps a line: closing a socket to netfilter waits until nf_tables has
+ * freed what the transactions before removed, which takes a grace period of RCU (some 10 ms, and
+ * several times that on a busy machine).
+ */
+struct nfnetlink_line {
+	struct mnl_socket *socket; /* NULL: not opened yet */
+	uint32_t sequence;
+};
+
+void nfnetlink_line_done(struct nfnetlink_line *line);
+/*
+ * Sends the message, and hands answers to fn until the last one. 0, the negative errno of the socket or
+ * of the kernel's answer, or -EINTR: a dump was disturbed. line: NULL: one for this question alone.
+ */
+int nfnetlink_ask(struct nfnetlink_line *line, struct nlmsghdr *message, mnl_cb_t fn, void *arg);

@@ -59,7 +59,7 @@ static bool lab_nfacct(void)
 		print_message("this kernel has no nfacct: rules are written without it\n");
 		return false;
 	}
-	assert_true(nfacct_ensure(NFACCT_SHAPE, &err) >= 0);
+	assert_true(nfacct_ensure(NULL, NFACCT_SHAPE, &err) >= 0);
 	return true;
 }
 

@@ -37,7 +37,7 @@ static struct seen dump(const struct conntrack_filter *filter)
 	struct seen seen = {0};
 	struct err err;
 
-	assert_int_equal(conntrack_dump(filter, note, &seen, &err), 0);
+	assert_int_equal(conntrack_dump(NULL, filter, note, &seen, &err), 0);
 	return seen;
 }
 
@@ -129,10 +129,10 @@ static void exactly_one_flow_is_deleted(void **state attr_unused)
 	send_udp(FAMILY_IPV4, PORT_A);
 	send_udp(FAMILY_IPV4, PORT_B);
 	flow = dump(&one).last;
-	assert_int_equal(conntrack_delete(&flow, &err), 1);
+	assert_int_equal(conntrack_delete(NULL, &flow, &err), 1);
 	assert_int_equal(dump(&one).n, 0);
 	assert_int_equal(dump(&all).n, 1);
-	assert_int_equal(conntrack_delete(&flow, &err), 0);
+	assert_int_equal(conntrack_delete(NULL, &flow, &err), 0);
 	assert_int_equal(dump(&all).n, 1);
 }
 
@@ -144,7 +144,7 @@ static void statistics_count_the_entries(void **state attr_unused)
 	start_tracking();
 	send_udp(FAMILY_IPV4, PORT_A);
 	send_udp(FAMILY_IPV6, PORT_A);
-	assert_int_equal(conntrack_stats(&stats, &err), 0);
+	assert_int_equal(conntrack_stats(NULL, &stats, &err), 0);
 	assert_int_equal(stats.entries, 2);
 	assert_true(stats.max > 0);
 }

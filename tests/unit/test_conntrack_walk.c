@@ -14,6 +14,7 @@
 #include "fake_tools.h"
 #include "kernel/conntrack_listener.h"
 #include "kernel/conntrack_walk.h"
+#include "kernel/nfnetlink.h"
 #include "kernel/sysctl.h"
 
 #define PLAIN      7001 /* a port of loopback */
@@ -95,11 +96,15 @@ static void on_turn(evutil_socket_t fd attr_unused, short what attr_unused, void
 	event_add(seen->other, &at_once);
 }
 
-static struct seen walk(uint32_t status, size_t most)
+static struct seen walk_on(struct nfnetlink_line *line, uint32_t status, size_t most)
 {
 	struct seen seen = {.loop = event_base_new()};
-	const struct conntrack_walk_config config = {
-		.status = status, .most = most, .flow = note, .done = on_done, .arg = &seen};
+	const struct conntrack_walk_config config = {.line = line,
+						     .status = status,
+						     .most = most,
+						     .flow = note,
+						     .done = on_done,
+						     .arg = &seen};
 	static const struct timeval at_once = {0};
 	struct err err;
 
@@ -114,6 +119,11 @@ static struct seen walk(uint32_t status, size_t most)
 	assert_int_equal(seen.result.error, 0);
 	assert_int_equal(seen.result.flows, seen.n);
 	return seen;
+}
+
+static struct seen walk(uint32_t status, size_t most)
+{
+	return walk_on(NULL, status, most);
 }
 
 static void flows_are_read_with_what_was_counted(void **state attr_unused)
@@ -148,6 +158,31 @@ static void a_large_table_is_read_in_slices(void **state attr_unused)
 	seen = walk(0, MANY / 2);
 	assert_in_range(seen.n, MANY / 2, MANY - 1);
 	assert_int_equal(walk(IPS_DST_NAT, 0).n, 0);
+}
+
+/* A walk that ended early has left answers in its socket: nobody may read them. */
+static void only_a_socket_without_answers_is_given_back(void **state attr_unused)
+{
+	struct nfnetlink_line line = {0};
+	struct conntrack_stats stats;
+	struct mnl_socket *socket;
+	struct err err;
+
+	start_tracking();
+	for (uint16_t i = 0; i < MANY; i++)
+		send_udp((uint16_t)(10000 + i), PLAIN);
+	assert_int_equal(walk_on(&line, 0, 0).n, MANY);
+	socket = line.socket;
+	assert_non_null(socket);
+	assert_int_equal(walk_on(&line, 0, 0).n, MANY);
+	assert_ptr_equal(line.socket, socket);
+	assert_int_equal(conntrack_stats(&line, &stats, &err), 0);
+	assert_int_equal(stats.entries, MANY);
+	assert_in_range(walk_on(&line, 0, MANY / 2).n, MANY / 2, MANY - 1);
+	assert_null(line.socket);
+	assert_int_equal(conntrack_stats(&line, &stats, &err), 0);
+	assert_int_equal(walk_on(&line, 0, 0).n, MANY);
+	nfnetlink_line_done(&line);
 }
 
 static void a_walk_can_be_given_up(void **state attr_unused)
@@ -211,6 +246,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(flows_are_read_with_what_was_counted),
 		cmocka_unit_test(a_large_table_is_read_in_slices),
+		cmocka_unit_test(only_a_socket_without_answers_is_given_back),
 		cmocka_unit_test(a_walk_can_be_given_up),
 		cmocka_unit_test(ends_of_translated_flows_are_heard),
 	};

@@ -35,9 +35,10 @@ static int64_t now_ns(void)
 	return lab.now_ns;
 }
 
-static int stats(struct conntrack_stats *ret, struct err *err)
+static int stats(struct nfnetlink_line *line, struct conntrack_stats *ret, struct err *err)
 {
-	int r = lab.stats_fail ? err_set(err, -ENOENT, "no such table") : conntrack_stats(ret, err);
+	int r = lab.stats_fail ? err_set(err, -ENOENT, "no such table")
+			       : conntrack_stats(line, ret, err);
 
 	if (r >= 0)
 		ret->max = lab.max;

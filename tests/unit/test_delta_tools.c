@@ -49,8 +49,8 @@ static void enter(struct cluster *c)
 
 	if (unshare(CLONE_NEWNET) < 0)
 		fail_msg("no network namespace can be made here");
-	c->host.nfacct_invalid = nfacct_ensure(NFACCT_INVALID, &err) >= 0;
-	c->host.nfacct_localhost = nfacct_ensure(NFACCT_LOCALHOST, &err) >= 0;
+	c->host.nfacct_invalid = nfacct_ensure(NULL, NFACCT_INVALID, &err) >= 0;
+	c->host.nfacct_localhost = nfacct_ensure(NULL, NFACCT_LOCALHOST, &err) >= 0;
 }
 
 static void restore(const struct variant *variant, const struct text *text)

@@ -240,8 +240,8 @@ static void full_sync_creates_the_counters(void **state)
 	if (!nfacct_supported())
 		skip();
 	assert_int_equal(run_sync(context), 0);
-	assert_int_equal(nfacct_get(NFACCT_INVALID, &counter, &context->err), 0);
-	assert_int_equal(nfacct_get(NFACCT_LOCALHOST, &counter, &context->err), 0);
+	assert_int_equal(nfacct_get(NULL, NFACCT_INVALID, &counter, &context->err), 0);
+	assert_int_equal(nfacct_get(NULL, NFACCT_LOCALHOST, &counter, &context->err), 0);
 	input = fake_read(&context->fake, "input");
 	assert_non_null(strstr(input, "-m nfacct --nfacct-name " NFACCT_INVALID " -j DROP\n"));
 }

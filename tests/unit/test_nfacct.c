@@ -6,6 +6,7 @@
 
 #include "fake_tools.h"
 #include "kernel/nfacct.h"
+#include "kernel/nfnetlink.h"
 
 /* -- against the kernel, in a namespace of its own */
 
@@ -23,8 +24,8 @@ static void add_valid_and_duplicate(void **state attr_unused)
 	struct err err;
 
 	need_nfacct();
-	assert_int_equal(nfacct_add("metric-1", &err), 0);
-	assert_int_equal(nfacct_add("metric-1", &err), -EEXIST);
+	assert_int_equal(nfacct_add(NULL, "metric-1", &err), 0);
+	assert_int_equal(nfacct_add(NULL, "metric-1", &err), -EEXIST);
 	assert_string_equal(err.text, "creating nfacct counter 'metric-1': File exists");
 }
 
@@ -32,10 +33,10 @@ static void add_name_too_long_or_empty(void **state attr_unused)
 {
 	struct err err;
 
-	assert_int_equal(nfacct_add("", &err), -EINVAL);
-	assert_int_equal(nfacct_add("0123456789012345678901234567890x", &err), -ENAMETOOLONG);
+	assert_int_equal(nfacct_add(NULL, "", &err), -EINVAL);
+	assert_int_equal(nfacct_add(NULL, "0123456789012345678901234567890x", &err), -ENAMETOOLONG);
 	need_nfacct();
-	assert_int_equal(nfacct_add("0123456789012345678901234567890", &err), 0);
+	assert_int_equal(nfacct_add(NULL, "0123456789012345678901234567890", &err), 0);
 }
 
 static void get_found_missing_and_too_long(void **state attr_unused)
@@ -43,12 +44,12 @@ static void get_found_missing_and_too_long(void **state attr_unused)
 	struct nfacct_counter counter;
 	struct err err;
 
-	assert_int_equal(nfacct_get("0123456789012345678901234567890x", &counter, &err),
+	assert_int_equal(nfacct_get(NULL, "0123456789012345678901234567890x", &counter, &err),
 			 -ENAMETOOLONG);
 	need_nfacct();
-	assert_int_equal(nfacct_get("metric-2", &counter, &err), -ENOENT);
-	assert_int_equal(nfacct_add("metric-2", &err), 0);
-	assert_int_equal(nfacct_get("metric-2", &counter, &err), 0);
+	assert_int_equal(nfacct_get(NULL, "metric-2", &counter, &err), -ENOENT);
+	assert_int_equal(nfacct_add(NULL, "metric-2", &err), 0);
+	assert_int_equal(nfacct_get(NULL, "metric-2", &counter, &err), 0);
 	assert_string_equal(counter.name, "metric-2");
 	assert_int_equal(counter.packets, 0);
 	assert_int_equal(counter.bytes, 0);
@@ -59,27 +60,35 @@ static void ensure_creates_once(void **state attr_unused)
 	struct err err;
 
 	need_nfacct();
-	assert_int_equal(nfacct_ensure("ct_state_invalid_dropped_pkts", &err), 1);
-	assert_int_equal(nfacct_ensure("ct_state_invalid_dropped_pkts", &err), 0);
-	assert_int_equal(nfacct_ensure("localhost_nps_accepted_pkts", &err), 1);
+	assert_int_equal(nfacct_ensure(NULL, "ct_state_invalid_dropped_pkts", &err), 1);
+	assert_int_equal(nfacct_ensure(NULL, "ct_state_invalid_dropped_pkts", &err), 0);
+	assert_int_equal(nfacct_ensure(NULL, "localhost_nps_accepted_pkts", &err), 1);
 }
 
-static void list_shows_all(void **state attr_unused)
+/* What one question leaves behind must not reach the next. */
+static void questions_share_a_line(void **state attr_unused)
 {
-	cleanup_free struct nfacct_counter *counters = NULL;
-	size_t n, before;
+	struct nfnetlink_line line = {0};
+	struct nfacct_counter counter;
+	struct mnl_socket *socket;
 	struct err err;
 
 	need_nfacct();
-	assert_int_equal(nfacct_list(&counters, &before, &err), 0);
-	for (int i = 0; i < 300; i++) { /* more than one message of a dump */
-		cleanup_free char *name = xasprintf("list-%d", i);
-
-		assert_int_equal(nfacct_add(name, &err), 0);
+	assert_int_equal(nfacct_get(&line, "metric-3", &counter, &err), -ENOENT);
+	socket = line.socket;
+	assert_non_null(socket);
+	assert_int_equal(nfacct_ensure(&line, "metric-3", &err), 1);
+	assert_int_equal(nfacct_add(&line, "metric-3", &err), -EEXIST);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(nfacct_get(&line, "metric-3", &counter, &err), 0);
+		assert_string_equal(counter.name, "metric-3");
+		assert_int_equal(nfacct_get(&line, "metric-4", &counter, &err), -ENOENT);
 	}
-	util_free_pointer(&counters);
-	assert_int_equal(nfacct_list(&counters, &n, &err), 0);
-	assert_int_equal(n, before + 300);
+	assert_ptr_equal(line.socket, socket);
+	nfnetlink_line_done(&line);
+	assert_null(line.socket);
+	assert_int_equal(nfacct_get(&line, "metric-3", &counter, &err), 0); /* opened again */
+	nfnetlink_line_done(&line);
 }
 
 static void counts_packets(void **state attr_unused)
@@ -88,14 +97,14 @@ static void counts_packets(void **state attr_unused)
 	struct err err;
 
 	need_nfacct();
-	assert_int_equal(nfacct_ensure("counted", &err), 1);
+	assert_int_equal(nfacct_ensure(NULL, "counted", &err), 1);
 	if (system("ip link set lo up && iptables -A OUTPUT -m nfacct --nfacct-name counted") != 0)
 		skip(); /* no xt_nfacct */
 	assert_int_equal(system("ping -c 1 -W 1 127.0.0.1 >/dev/null 2>&1 || "
 				"/usr/bin/python3 -c 'import socket; "
 				"socket.socket(2, 2).sendto(b\"x\", (\"127.0.0.1\", 9))'"),
 			 0);
-	assert_int_equal(nfacct_get("counted", &counter, &err), 0);
+	assert_int_equal(nfacct_get(NULL, "counted", &counter, &err), 0);
 	assert_true(counter.packets > 0 && counter.bytes > 20);
 }
 
@@ -204,7 +213,7 @@ int main(void)
 		cmocka_unit_test(add_name_too_long_or_empty),
 		cmocka_unit_test(get_found_missing_and_too_long),
 		cmocka_unit_test(ensure_creates_once),
-		cmocka_unit_test(list_shows_all),
+		cmocka_unit_test(questions_share_a_line),
 		cmocka_unit_test(counts_packets),
 		cmocka_unit_test(decode_with_and_without_padding),
 		cmocka_unit_test(decode_unknown_attributes_first_and_last),

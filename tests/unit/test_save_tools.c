@@ -102,8 +102,8 @@ static void make_counters(struct cluster *c)
 {
 	struct err err;
 
-	c->host.nfacct_invalid = nfacct_ensure(NFACCT_INVALID, &err) >= 0;
-	c->host.nfacct_localhost = nfacct_ensure(NFACCT_LOCALHOST, &err) >= 0;
+	c->host.nfacct_invalid = nfacct_ensure(NULL, NFACCT_INVALID, &err) >= 0;
+	c->host.nfacct_localhost = nfacct_ensure(NULL, NFACCT_LOCALHOST, &err) >= 0;
 }
 
 static void ensure_jump(const struct cluster *c, size_t index)

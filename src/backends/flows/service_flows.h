@@ -7,7 +7,7 @@
  *
  *	flows = service_flows_new(model, service, NULL, false);
  *	for (i = 0; i < service_flows_n_filters(flows); i++)
- *		conntrack_dump(service_flows_filter(flows, i), service_flows_see, flows, &err);
+ *		conntrack_dump(&line, service_flows_filter(flows, i), service_flows_see, flows, &err);
  *	service_flows_finish(flows);
  *
  * with a filter for each place that clients may connect to, so that the kernel leaves out all others.

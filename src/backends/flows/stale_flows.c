@@ -461,8 +461,8 @@ static size_t count_ports(const struct stale_flows *flows, uint8_t protocol)
  * Each dump walks the whole table, so addresses with the same port share one. Few ports: the kernel
  * picks the flows. Many: it hands over all of the protocol.
  */
-static int dump_protocol(const struct stale_flows *flows, uint8_t protocol,
-			 struct collected *collected, struct err *err)
+static int dump_protocol(const struct stale_flows *flows, struct nfnetlink_line *line,
+			 uint8_t protocol, struct collected *collected, struct err *err)
 {
 	struct conntrack_filter filter = {.family = flows->family, .protocol = protocol};
 	size_t n = count_ports(flows, protocol);
@@ -470,7 +470,7 @@ static int dump_protocol(const struct stale_flows *flows, uint8_t protocol,
 	int r = 0;
 
 	if (n > FILTERED_DUMPS_MAX)
-		return conntrack_dump(&filter, collect, collected, err);
+		return conntrack_dump(line, &filter, collect, collected, err);
 	for (size_t i = 0; i < flows->n_judgements && r >= 0; i += together) {
 		const struct front *front = &flows->judgements[i].front;
 
@@ -479,21 +479,21 @@ static int dump_protocol(const struct stale_flows *flows, uint8_t protocol,
 			continue;
 		filter.dst = together > 1 || front->any_addr ? NULL : &front->addr;
 		filter.dst_port = front->port;
-		r = conntrack_dump(&filter, collect, collected, err);
+		r = conntrack_dump(line, &filter, collect, collected, err);
 	}
 	return r;
 }
 
-int stale_flows_delete(struct stale_flows *flows, struct err *err)
+int stale_flows_delete(struct stale_flows *flows, struct nfnetlink_line *line, struct err *err)
 {
 	struct collected collected = {.flows = flows};
 	int deleted = 0;
-	int r = dump_protocol(flows, IPPROTO_UDP, &collected, err);
+	int r = dump_protocol(flows, line, IPPROTO_UDP, &collected, err);
 
 	if (r >= 0)
-		r = dump_protocol(flows, IPPROTO_TCP, &collected, err);
+		r = dump_protocol(flows, line, IPPROTO_TCP, &collected, err);
 	for (size_t i = 0; i < collected.n && r >= 0; i++) {
-		r = conntrack_delete(&collected.v[i], err);
+		r = conntrack_delete(line, &collected.v[i], err);
 		deleted += r > 0;
 	}
 	free(collected.v);

@@ -29,6 +29,7 @@
 #include "model/model.h"
 
 struct conntrack_flow;
+struct nfnetlink_line;
 struct stale_flows;
 
 /* terminate: for Services that do not say it themselves. */
@@ -50,6 +51,6 @@ bool stale_flows_judge(const struct stale_flows *flows, const struct conntrack_f
 /*
  * Judges all there are, and forgets what it judged by. Returns how many were deleted. What cannot be
  * read or deleted is an error, which leaves no trace: the next change of a service looks at its flows
- * again.
+ * again. line: see nfnetlink_ask().
  */
-int stale_flows_delete(struct stale_flows *flows, struct err *err);
+int stale_flows_delete(struct stale_flows *flows, struct nfnetlink_line *line, struct err *err);

@@ -8,7 +8,7 @@
 static void ensure_counter(const char *name, bool *usable)
 {
 	struct err err;
-	int r = nfacct_ensure(name, &err);
+	int r = nfacct_ensure(NULL, name, &err);
 
 	*usable = r >= 0;
 	if (r < 0)

@@ -102,7 +102,7 @@ class Round:
             crowd.wait_heard(crowd.change(number % MOVING), patience=60)
             time.sleep(pause.uniform(0.05, 0.25))
         end = syncs(crowd)
-        self.late_ms = crowd.lateness_ms(first)
+        self.late_ms = [late for late, _taken in crowd.lateness_ms(first)]
         self.sync_ms = 1000 * (end[0] - begin[0]) / (end[1] - begin[1])
         self.cpu = (cpu_s(crowd) - begin_cpu) / (time.monotonic() - begun)
         assert len(self.late_ms) == changes, f'{len(self.late_ms)} of {changes} changes were seen'

@@ -7,7 +7,11 @@ ever changes; all the others are in one large file.
 
 The ear is a process in the namespace that listens to nf_tables' notifications and tells, for each number of a change, when
 the rules first held it. Both clocks are CLOCK_MONOTONIC.
+
+On a virtual machine the host may take a processor away for a while: the kernel knows how long, as steal time. Steal is a
+process that notes it, so that a change that was late can be told from one that nobody could have made earlier.
 """
+import bisect
 import ipaddress
 import json
 import os
@@ -42,6 +46,21 @@ while True:
             print("change", number, when, flush=True)
 """
 
+STEAL = """
+import time
+def steal():
+    with open("/proc/stat") as file:
+        return [line.split()[8] for line in file if line[:3] == "cpu" and line[3] != " "]
+before = None
+while True:
+    now, found = time.monotonic(), steal()
+    if found != before:
+        print("steal", now, *found, flush=True)
+        before = found
+    time.sleep(0.005)
+"""
+MEMORY = "/dev/shm"  # a disk's writes would be measured, too
+
 
 def text(number):
     return str(ipaddress.ip_address(number))
@@ -68,9 +87,9 @@ class Crowd(Host):
     """moving: how many of the services have a file of their own."""
 
     def __init__(self, services, moving, mode):
-        super().__init__()
+        super().__init__(MEMORY if os.path.isdir(MEMORY) else None)
         self.services, self.moving, self.mode = services, moving, mode
-        self.ear = self.pid_of_ear = None
+        self.ear = self.steal = None
         self.n_changes = 0
         self.made = {}  # when which change was written
         os.makedirs(f"{self.folder}/manifests")
@@ -110,11 +129,16 @@ class Crowd(Host):
     # -- what happens to the rules
 
     def listen(self):
-        read, write = os.pipe()
-        self.pid_of_ear = self.node.agent.call("spawn", [write], argv=[sys.executable, "-c", EAR])
-        os.close(write)
-        self.ear = Log(read)
+        self.ear, self.steal = self._watch(EAR), self._watch(STEAL)
         self.ear.wait_line("listening")
+        self.steal.wait_line("steal")
+
+    def _watch(self, program):
+        """It ends with its namespace."""
+        read, write = os.pipe()
+        self.node.agent.call("spawn", [write], argv=[sys.executable, "-c", program])
+        os.close(write)
+        return Log(read)
 
     def heard(self):
         """When the rules held which change."""
@@ -125,9 +149,18 @@ class Crowd(Host):
         self.ear.wait_line(rf"^change {number} ", timeout=patience)
 
     def lateness_ms(self, first=1):
-        """Of all changes from that one on, in order. One that was never written on its own is as late as the next of its Service."""
-        heard = self.heard()
-        return [(heard[number] - made) * 1000 for number, made in self.made.items() if number >= first and number in heard]
+        """Of all changes from that one on: how late, and for how much of that time the host had taken a processor away (the one it took more
+        of). One that was never written on its own is as late as the next of its Service."""
+        heard, stolen = self.heard(), [[float(word) for word in line.split()[1:]] for line in list(self.steal.lines)]
+        times = [when for when, *_ticks in stolen]
+        late = []
+        for number, made in self.made.items():
+            if number >= first and number in heard:
+                before = stolen[max(bisect.bisect_right(times, made) - 1, 0)]
+                after = stolen[min(bisect.bisect_left(times, heard[number]), len(stolen) - 1)]
+                ticks = max(last - first for first, last in zip(before[1:], after[1:]))
+                late.append(((heard[number] - made) * 1000, ticks * 1000 / os.sysconf("SC_CLK_TCK")))
+        return late
 
     # -- what the daemon is like
 

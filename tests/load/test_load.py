@@ -2,7 +2,8 @@
 """1,000 scrapes and 1,000 health requests a second while 100 Services a second change.
 
 How late a sync is, is measured from outside: from just before the file of a change is renamed into place until nf_tables
-tells of rules that hold it. On a quiet machine (`make load`) every bar is asked for. On any other the clients and the
+tells of rules that hold it. Where the machine is a virtual one, what its host took away meanwhile is told, and does not
+count. On a quiet machine (`make load`) every bar is asked for. On any other the clients and the
 daemon share two processors with whoever else is there; what must hold then is that nothing fails, nothing is
 forgotten, and no change waits for long.
 """
@@ -63,11 +64,13 @@ def test_syncs_are_in_time_while_everybody_asks(crowds, mode):
     for number in range(crowd.n_changes - MOVING + 1, crowd.n_changes + 1):
         crowd.wait_heard(number)  # nobody's last change is forgotten
     late = sorted(crowd.lateness_ms())
-    print(f"\n{mode}: {len(late)} changes seen, late by {late[len(late) // 2]:.1f} ms (median), {late[len(late) * 99 // 100]:.1f} "
-          f"(99 %), {late[-1]:.1f} (most); {json.dumps(load.lines)}; {warm} KiB after the warm-up, {end} at the end")
+    latest, taken = max(late, key=lambda one: one[0] - one[1])
+    print(f"\n{mode}: {len(late)} changes seen, late by {late[len(late) // 2][0]:.1f} ms (median), "
+          f"{late[len(late) * 99 // 100][0]:.1f} (99 %), {late[-1][0]:.1f} (most; the host took {late[-1][1]:.0f} of them); without "
+          f"what the host took {latest - taken:.1f} at most; {json.dumps(load.lines)}; {warm} KiB after the warm-up, {end} at the end")
     for line in load.lines:
         assert line["others"] == 0 and line["answered"] >= ANSWERED * RATE * SECONDS, line
-    assert late[-1] <= LATE_MS
+    assert latest - taken <= LATE_MS
     if not SANITIZED:  # a sanitizer keeps what was freed, and finds leaks itself
         assert end <= warm + GROWTH_KIB
     assert not crowd.log.find('"Sync failed')

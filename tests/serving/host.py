@@ -54,9 +54,10 @@ class Pod:
 class Host(Lab):
     """A lab of one namespace."""
 
-    def __init__(self):
+    def __init__(self, files_in=None):
+        """files_in: the folder for its files; None: where temporary files go."""
         self._start_holder()
-        self.folder = tempfile.mkdtemp(prefix="portolan-serving-")
+        self.folder = tempfile.mkdtemp(prefix="portolan-serving-", dir=files_in)
         try:
             self.node = Namespace(self, "node", own_network=False)
             self.node.ip("link set lo up", "link add eth0 type bridge", "link set eth0 addrgenmode none",

@@ -92,7 +92,8 @@ lint: deps-lint
 fuzz: deps-lint
 	@scripts/fuzz build-fuzz
 
-# 1,000 scrapes and 1,000 health requests a second while 100 Services a second change, on a quiet machine: with all bars.
+# 1,000 scrapes and 1,000 health requests a second while 100 Services a second change, on a quiet machine: with all bars. The
+# figures are written into docs/performance.md.
 SECONDS ?= 30
 load: deps-test $(BUILD)/build.ninja
 	@$(MESON) configure $(BUILD) -Dtests=true && ninja -C $(BUILD) -j $(JOBS) portolan tests/load/load-clients >/dev/null

@@ -16,6 +16,7 @@ import pytest
 HERE = os.path.dirname(os.path.abspath(__file__))
 TESTS = os.path.dirname(HERE)
 sys.path[:0] = [TESTS, os.path.join(TESTS, "serving"), os.path.join(TESTS, "nftables"), os.path.join(TESTS, "golden"), HERE]
+sys.path.append(os.path.join(os.path.dirname(TESTS), "bench"))
 
 from crowd import Crowd  # noqa: E402
 from lab.topology import Refused  # noqa: E402

@@ -3,7 +3,7 @@
 
 How late a sync is, is measured from outside: from just before the file of a change is renamed into place until nf_tables
 tells of rules that hold it. Where the machine is a virtual one, what its host took away meanwhile is told, and does not
-count. On a quiet machine (`make load`) every bar is asked for. On any other the clients and the
+count. On a quiet machine (`make load`) every bar is asked for, and docs/performance.md gets the figures. On any other the clients and the
 daemon share two processors with whoever else is there; what must hold then is that nothing fails, nothing is
 forgotten, and no change waits for long.
 """
@@ -13,6 +13,8 @@ import threading
 import time
 
 import pytest
+
+import report
 
 QUIET = "PORTOLAN_QUIET" in os.environ
 SANITIZED = "PORTOLAN_SANITIZED" in os.environ
@@ -51,8 +53,35 @@ def change_steadily(crowd, warm_up):
     return warm, crowd.resident_kib()
 
 
+class Figures:
+    def __init__(self, mode, crowd, load, memory):
+        late = sorted(crowd.lateness_ms())
+        self.mode, self.lines, self.memory = mode, load.lines, memory
+        self.changes = len(late)
+        self.median, self.most_of_all, (self.most, self.taken) = late[len(late) // 2][0], late[len(late) * 99 // 100][0], late[-1]
+        self.own = max(latest - taken for latest, taken in late)
+
+    def row(self):
+        answered = " and ".join(f"{line['answered']:,} of `{line['path']}`" for line in self.lines)
+        return (f"| {self.mode} | {self.changes:,} | {self.median:.1f} ms | {self.most_of_all:.1f} ms | {self.most:.1f} ms, the host took "
+                f"{self.taken:.0f} | {self.own:.1f} ms | {answered}, within {max(line['longest_ms'] for line in self.lines):.0f} ms | "
+                f"{self.memory[0]:,} and {self.memory[1]:,} KiB |")
+
+
+@pytest.fixture(scope="module")
+def page():
+    """Rows for docs/performance.md; they are written when all bars are met."""
+    rows, where = [], report.machine("load")
+    yield rows
+    if QUIET and len(rows) == 2:
+        report.write("load", "load", "\n".join([
+            f"{where} {SECONDS} s of {CHANGES} changes a second, {RATE:,} scrapes and {RATE:,} questions for health a second, "
+            f"{SERVICES} services.", "", "| mode | changes | late, median | 99 % | most | most without what the host took (bar: 100 ms) | "
+            "answered | memory after the warm-up and at the end |", "|---|---|---|---|---|---|---|---|", *rows]) + "\n")
+
+
 @pytest.mark.parametrize("mode", ["iptables", "nftables"])
-def test_syncs_are_in_time_while_everybody_asks(crowds, mode):
+def test_syncs_are_in_time_while_everybody_asks(crowds, page, mode):
     crowd = crowds(SERVICES, MOVING, mode)
     crowd.begin()
     crowd.listen()
@@ -63,14 +92,12 @@ def test_syncs_are_in_time_while_everybody_asks(crowds, mode):
     assert load.lines, "the clients failed"
     for number in range(crowd.n_changes - MOVING + 1, crowd.n_changes + 1):
         crowd.wait_heard(number)  # nobody's last change is forgotten
-    late = sorted(crowd.lateness_ms())
-    latest, taken = max(late, key=lambda one: one[0] - one[1])
-    print(f"\n{mode}: {len(late)} changes seen, late by {late[len(late) // 2][0]:.1f} ms (median), "
-          f"{late[len(late) * 99 // 100][0]:.1f} (99 %), {late[-1][0]:.1f} (most; the host took {late[-1][1]:.0f} of them); without "
-          f"what the host took {latest - taken:.1f} at most; {json.dumps(load.lines)}; {warm} KiB after the warm-up, {end} at the end")
+    figures = Figures(mode, crowd, load, (warm, end))
+    print(figures.row(), load.lines)
     for line in load.lines:
         assert line["others"] == 0 and line["answered"] >= ANSWERED * RATE * SECONDS, line
-    assert latest - taken <= LATE_MS
+    assert figures.own <= LATE_MS
     if not SANITIZED:  # a sanitizer keeps what was freed, and finds leaks itself
         assert end <= warm + GROWTH_KIB
     assert not crowd.log.find('"Sync failed')
+    page.append(figures.row())

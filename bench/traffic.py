@@ -7,12 +7,13 @@ packets a second, bytes a second. Off means that the kernel's accounting is off 
 tells how long it takes to read it. Writes docs/performance.md.
 """
 import argparse
+import math
 import os
 import pathlib
-import platform
 import statistics
 import sys
-import time
+
+import report
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / 'tests')]
@@ -22,8 +23,6 @@ from lab.cluster import Cluster  # noqa: E402
 from lab.manifests import Service  # noqa: E402
 from lab.topology import wait_for  # noqa: E402
 
-PAGE = ROOT / 'docs' / 'performance.md'
-BEGIN, END = '<!-- traffic: written by make bench-traffic -->\n', '<!-- end of traffic -->\n'
 KINDS = {'connect': ('connections/s', 1), 'packets': ('datagrams of 64 bytes/s', 1), 'stream': ('MiB/s, one TCP connection', 2**20)}
 PORT, FLOWS = 9090, 100000
 ASK = "import sys, urllib.request as u; sys.stdout.write(u.urlopen('http://127.0.0.1:10249/metrics').read().decode())"
@@ -85,25 +84,33 @@ def measure(world, runs, seconds):
     return found
 
 
+def interval(values):
+    """Where the true median is, with 95 % and more: between two of the values, by the sign test, however they are spread."""
+    values, n, outside, place = sorted(values), len(values), 0, 0
+    while (outside := outside + math.comb(n, place)) / 2**n <= 0.025:
+        place += 1
+    return values[max(place - 1, 0)], values[-max(place, 1)]
+
+
 def row(mode, words, unit, off, on):
-    """The spread is that of the middle half of the runs without counting: what the machine itself varies by."""
-    low, middle, high = statistics.quantiles(off, n=4)
-    counted = statistics.median(on)
-    return (f'| {mode} | {words} | {middle / unit:,.0f} | {counted / unit:,.0f} | {100 * (counted / middle - 1):+.1f} % | '
-            f'{100 * (high - low) / middle:.1f} % |')
+    """Runs off and on that followed each other are compared with one another."""
+    differences = [100 * (counted / plain - 1) for plain, counted in zip(off, on)]
+    low, high = interval(differences)
+    verdict = 'none to be measured' if low <= 0 <= high else 'a real one'
+    return (f'| {mode} | {words} | {statistics.median(off) / unit:,.0f} | {statistics.median(on) / unit:,.0f} | '
+            f'{statistics.median(differences):+.1f} %, surely (95 %) between {low:+.1f} and {high:+.1f} | {verdict} |')
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument('load', help='the program bench-traffic')
-    parser.add_argument('--runs', type=int, default=12)
-    parser.add_argument('--seconds', type=float, default=2)
+    parser.add_argument('--runs', type=int, default=20)
+    parser.add_argument('--seconds', type=float, default=1)
     parser.add_argument('--modes', default='iptables,nftables')
     parser.add_argument('--print', action='store_true', help='leave docs/performance.md alone')
     args = parser.parse_args()
-    lines = [f"Measured on {time.strftime('%Y-%m-%d', time.gmtime())} with `make bench-traffic`: {os.cpu_count()} cores; Linux "
-             f"{platform.release()}. Medians of {args.runs} runs of {args.seconds:g} s each, off and on in turn.", '',
-             '| mode | | off | on | difference | spread of the runs |', '|---|---|---|---|---|---|']
+    lines = [f'{report.machine("bench-traffic")} Medians of {args.runs} runs of {args.seconds:g} s each, off and on in turn.', '',
+             '| mode | | off | on | difference of two runs that follow each other | a cost |', '|---|---|---|---|---|---|']
     for mode in args.modes.split(','):
         world = World(mode, str(pathlib.Path(args.load).resolve()))
         try:
@@ -116,9 +123,7 @@ def main():
     text = '\n'.join(lines) + '\n'
     print(text)
     if not args.print:
-        page = PAGE.read_text(encoding='utf-8')
-        head, rest = page.split(BEGIN)
-        PAGE.write_text(head + BEGIN + '\n' + text + '\n' + END + rest.split(END)[1], encoding='utf-8')
+        report.write('traffic', 'bench-traffic', text)
 
 
 if __name__ == '__main__':

@@ -2,13 +2,13 @@
 """The metrics server: the numbers, what Prometheus' own tools say of them, and the other pages."""
 
 import os
-import subprocess
 
 import pytest
 
 from host import METRICS, Pod
 from lab import scrape
 from lab.manifests import Service
+from lab.prometheus import promtool
 from lab.topology import wait_for
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -40,14 +40,6 @@ def golden(mode):
     with open(os.path.join(HERE, "kube-proxy.metrics"), encoding="utf-8") as file:
         rows = [line.rstrip("\n").split(" ", 2) for line in file if not line.startswith("#")]
     return {name: words for modes, name, words in rows if mode in modes.strip("?").split(",")}
-
-
-def promtool(*argv, stdin=None):
-    found = subprocess.run([os.path.join(HERE, "promtool")], capture_output=True, text=True, check=False)
-    if found.returncode == 77 and os.environ.get("CI") != "true":
-        pytest.skip(found.stderr.strip())
-    assert found.returncode == 0, found.stderr
-    return subprocess.run([found.stdout.strip(), *argv], input=stdin, capture_output=True, text=True, check=False)
 
 
 def test_every_metric_is_kube_proxys_own(running, mode):

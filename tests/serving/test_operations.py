@@ -8,9 +8,9 @@ import re
 
 import pytest
 
-from host import Pod
+from host import ADDRESSES, HEALTH, Pod
 from lab.manifests import Service
-from test_metrics import promtool
+from lab.prometheus import Prometheus, promtool
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 ALERTS = f"{ROOT}/deploy/portolan-alerts.yaml"
@@ -48,11 +48,13 @@ def exported(hosts):
     return names
 
 
+def questions():
+    """Of the dashboard's panels."""
+    return [target["expr"] for panel in json.loads(read(DASHBOARD))["panels"] for target in panel["targets"]]
+
+
 def expressions():
-    texts = [line for line in read(ALERTS).splitlines() if not line.lstrip().startswith("#")]
-    for panel in json.loads(read(DASHBOARD))["panels"]:
-        texts += [target["expr"] for target in panel["targets"]]
-    return "\n".join(texts)
+    return "\n".join([line for line in read(ALERTS).splitlines() if not line.lstrip().startswith("#")] + questions())
 
 
 def test_every_metric_of_alerts_and_dashboard_is_exported(exported):
@@ -76,6 +78,36 @@ def test_the_dashboard_is_whole():
         assert panel["title"] and panel["targets"] and panel["gridPos"]["w"] > 0
         for target in panel["targets"]:
             assert target["expr"].count("(") == target["expr"].count(")")
+
+
+def test_prometheus_answers_all_that_dashboard_and_alerts_ask(hosts):
+    """Of a node where nothing is wrong: each panel has something to show but for what has not happened, no alert is raised."""
+    host = hosts()
+    here = Pod("here", 3)
+    here.address = dict(ADDRESSES)
+    host.node.ip("route add 10.96.0.0/16 dev eth0")
+    web, names = Service("web", 10, [here], target=HEALTH, families=(4,)), Service("names", 11, [here], proto="UDP", families=(4,))
+    host.write(web, names)
+    host.start("--proxy-mode=iptables", "--service-metrics")
+    prometheus = Prometheus(host.node, f"{host.folder}/prometheus", [ALERTS])
+    try:
+        prometheus.wait_scrapes(2)
+        host.ask("/livez", HEALTH)
+        assert host.ask("/healthz", web.port, web.cluster_ip[4]).status == 200
+        names.pods = [Pod("there", 4)]
+        host.write(web, names)
+        host.log.wait_line('"Sync done".*full=false')
+        prometheus.wait_scrapes(4)  # the numbers of Services are a round old
+        assert prometheus.ask("label/instance/values", **{"match[]": "portolan_build_info"}) == ["127.0.0.1:10249"]
+        not_yet = NOT_YET - {"portolan_service_connections_total", "portolan_service_bytes_total"}
+        for question in questions():
+            found = prometheus.query(question.replace("$instance", ".*").replace("$__rate_interval", "1m"))
+            assert found or set(METRIC.findall(question)) <= not_yet, question
+        rules = [rule for group in prometheus.ask("rules")["groups"] for rule in group["rules"]]
+        assert len(rules) == len(re.findall(r"\balert: ", read(ALERTS)))
+        assert {(rule["name"], rule["health"], rule["state"]) for rule in rules} == {(rule["name"], "ok", "inactive") for rule in rules}
+    finally:
+        prometheus.close()
 
 
 def test_every_alert_is_explained():

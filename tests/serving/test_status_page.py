@@ -13,7 +13,7 @@ import pytest
 from host import METRICS, Pod
 from lab.daemon import Log
 from lab.manifests import Service
-from test_metrics import promtool
+from lab.prometheus import promtool
 
 #: Prints each event of the stream in a line.
 FOLLOW = """

@@ -10,6 +10,7 @@
 #include "base/doc.h"
 #include "chart/chart.h"
 #include "page/page_asset.h"
+#include "page/status_json.h"
 #include "page/status_way.h"
 
 #define SHA256_BYTES    32
@@ -216,6 +217,7 @@ static void answer_chart(struct status_page *page, struct http_exchange *exchang
 {
 	cleanup_free char *key = http_query_get(request->query, "service");
 	cleanup_free char *svg = NULL;
+	const struct service *service;
 
 	if (!*request->query) {
 		answer_whole_chart(page, exchange);
@@ -226,8 +228,14 @@ static void answer_chart(struct status_page *page, struct http_exchange *exchang
 		return;
 	}
 	key[strcspn(key, ":")] = '\0';
-	if (!model_service(page->source->model, key)) {
+	service = model_service(page->source->model, key);
+	if (!service) {
 		reply_error(exchange, 404, "there is no such Service with a cluster IP");
+		return;
+	}
+	if (service->n_ports > STATUS_PORTS_MAX) {
+		reply_error(exchange, 422,
+			    "too many ports to be drawn inside the daemon; portolan chart does");
 		return;
 	}
 	svg = draw(page->source, key);

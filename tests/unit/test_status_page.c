@@ -6,6 +6,7 @@
 
 #include "http_client.h"
 #include "page/page_asset.h"
+#include "page/status_json.h"
 #include "page/status_page.h"
 #include "status_world.h"
 
@@ -252,6 +253,22 @@ static void a_large_cluster_is_not_drawn_in_the_daemon(void **state)
 	assert_answer(lab, "GET /status/chart.svg?service=default/service-7", "200 OK", "<svg ");
 }
 
+static void a_service_of_many_ports_is_not_drawn_in_the_daemon(void **state)
+{
+	struct lab *lab = *state;
+	struct service *service = build_service("default/many", "10.97.0.1");
+
+	for (uint16_t i = 0; i <= STATUS_PORTS_MAX; i++) {
+		cleanup_free char *name = xasprintf("p%u", i);
+
+		build_port(service, name, PROTOCOL_TCP, (uint16_t)(1000 + i), 0);
+	}
+	model_set_service(lab->world->model, service);
+	status_settle(lab->world);
+	assert_answer(lab, "GET /status/chart.svg?service=default/many",
+		      "422 Unprocessable Content", "portolan chart");
+}
+
 /* A tenth of the time, after what was saved up. Refusals cost next to nothing and do not make it longer. */
 static void questions_without_a_pause_are_bounded(void **state)
 {
@@ -284,6 +301,7 @@ int main(void)
 		TEST(a_picture_is_allowed_its_own_style),
 		TEST(questions_without_a_pause_are_bounded),
 		TEST(a_large_cluster_is_not_drawn_in_the_daemon),
+		TEST(a_service_of_many_ports_is_not_drawn_in_the_daemon),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

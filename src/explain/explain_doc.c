@@ -89,7 +89,7 @@ void explain_doc_steps(struct doc *doc, const struct step *steps, size_t n)
 	doc_close(doc);
 }
 
-static void put_share(struct doc *doc, struct share share)
+void explain_doc_share(struct doc *doc, struct share share)
 {
 	char out[48];
 
@@ -107,7 +107,7 @@ static void put_outcome(struct doc *doc, const struct way *way, const struct out
 	doc_string(doc, "verdict", fate_name(outcome->fate));
 	if (outcome->fate == FATE_BACKEND)
 		explain_doc_endpoint(doc, "endpoint", &outcome->backend, outcome->backend_port);
-	put_share(doc, outcome->share);
+	explain_doc_share(doc, outcome->share);
 	doc_bool(doc, "masquerade", outcome->masquerade != MASQUERADE_NONE);
 	if (outcome->masquerade != MASQUERADE_NONE)
 		doc_string(doc, "masqueradeReason", masquerade_name(outcome->masquerade));

@@ -404,7 +404,7 @@ function showWay(way) {
 		if (index === fork) lines.unshift(element('em', {textContent: `From here on as for ${way.backends[0].address}. `}));
 		return element('li', {}, ...lines);
 	}));
-	const rows = way.backends.map(b => [b.address, `${b.share} (${b.percent} %)`, b.remark && `masqueraded: ${b.remark}`])
+	const rows = way.backends.map(b => [b.address, `${b.share} (${+b.percent.toFixed(2)} %)`, b.remark && `masqueraded: ${b.remark}`])
 		.concat(way.left_out.map(b => [b.address, 'none', b.reason]));
 	$('backends').tBodies[0].replaceChildren(...rows.map(([address, share, remark]) => element('tr', {},
 		element('td', {textContent: address, className: 'address'}),

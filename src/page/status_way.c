@@ -8,6 +8,7 @@
 
 #include "base/doc.h"
 #include "explain/aim.h"
+#include "explain/explain_doc.h"
 
 /* -- the question */
 
@@ -132,105 +133,97 @@ static int find_services(const struct model *model, const struct packet *packet,
 
 /* -- the answer */
 
-static void put_string(struct text *text, const char *key, const char *value)
-{
-	text_printf(text, ",\"%s\":", key);
-	doc_quote(text, value);
-}
-
-static void put_optional(struct text *text, const char *key, const char *value)
+static void put_optional(struct doc *doc, const char *key, const char *value)
 {
 	if (value)
-		put_string(text, key, value);
+		doc_string(doc, key, value);
 }
 
-static void put_packet(struct text *text, const struct packet *packet)
+static void put_packet(struct doc *doc, const struct packet *packet)
 {
 	char source[ADDR_TEXT_MAX];
 	char destination[ADDR_PORT_TEXT_MAX];
 
 	addr_print(&packet->source, source);
 	addr_port_print(&packet->destination, packet->port, destination);
-	text_printf(text,
-		    ",\"packet\":{\"protocol\":\"%s\",\"source\":\"%s\",\"from\":\"%s\","
-		    "\"destination\":\"%s\"}",
-		    protocol_name(packet->protocol), source, origin_name(packet->origin),
-		    destination);
+	doc_open_map(doc, "packet");
+	doc_string(doc, "protocol", protocol_name(packet->protocol));
+	doc_string(doc, "source", source);
+	doc_string(doc, "from", origin_name(packet->origin));
+	doc_string(doc, "destination", destination);
+	doc_close(doc);
 }
 
-static void put_step(struct text *text, const struct step *step, bool common)
+static void put_step(struct doc *doc, const struct step *step, bool common)
 {
-	text_printf(text, "{\"common\":%s", common ? "true" : "false");
-	put_string(text, "hook", hook_name(step->hook));
-	put_string(text, "table", step->table);
-	put_string(text, "chain", step->chain);
-	put_string(text, "effect", effect_name(step->effect));
-	put_string(text, "rule", step->rule);
-	put_optional(text, "target", step->target);
-	put_optional(text, "element", step->element);
-	put_optional(text, "note", step->note);
-	text_str(text, "}");
+	doc_open_map(doc, NULL);
+	doc_bool(doc, "common", common);
+	doc_string(doc, "hook", hook_name(step->hook));
+	doc_string(doc, "table", step->table);
+	doc_string(doc, "chain", step->chain);
+	doc_string(doc, "effect", effect_name(step->effect));
+	doc_string(doc, "rule", step->rule);
+	put_optional(doc, "target", step->target);
+	put_optional(doc, "element", step->element);
+	put_optional(doc, "note", step->note);
+	doc_close(doc);
 }
 
 /* The steps of the first outcome, without rules that did not match; those that all share are marked. */
-static void put_steps(struct text *text, const struct way *way)
+static void put_steps(struct doc *doc, const struct way *way)
 {
 	const struct outcome *first = &way->outcomes[0];
-	const char *before = "";
 
-	text_str(text, ",\"steps\":[");
-	for (size_t i = 0; i < first->n_steps; i++) {
-		if (first->steps[i].effect == EFFECT_MISS)
-			continue;
-		text_str(text, before);
-		put_step(text, &first->steps[i], way->n_outcomes == 1 || i < way->n_common);
-		before = ",";
-	}
-	text_str(text, "]");
+	doc_open_list(doc, "steps");
+	for (size_t i = 0; i < first->n_steps; i++)
+		if (first->steps[i].effect != EFFECT_MISS)
+			put_step(doc, &first->steps[i], way->n_outcomes == 1 || i < way->n_common);
+	doc_close(doc);
 }
 
-static void put_backend(struct text *text, const struct outcome *outcome)
+static void put_backend(struct doc *doc, const struct outcome *outcome)
 {
+	bool masqueraded = outcome->masquerade != MASQUERADE_NONE;
 	char address[ADDR_PORT_TEXT_MAX];
 
 	addr_port_print(&outcome->backend, outcome->backend_port, address);
-	text_printf(text, "{\"address\":\"%s\",\"share\":\"%llu/%llu\",\"percent\":%.4g,",
-		    outcome->fate == FATE_BACKEND ? address : fate_name(outcome->fate),
-		    (unsigned long long)outcome->share.of, (unsigned long long)outcome->share.in,
-		    share_percent(outcome->share));
-	text_str(text, "\"remark\":");
-	doc_quote(text, outcome->masquerade == MASQUERADE_NONE
-				? ""
-				: masquerade_words(outcome->masquerade));
-	text_str(text, "}");
+	doc_open_map(doc, NULL);
+	doc_string(doc, "address",
+		   outcome->fate == FATE_BACKEND ? address : fate_name(outcome->fate));
+	explain_doc_share(doc, outcome->share);
+	doc_string(doc, "remark", masqueraded ? masquerade_words(outcome->masquerade) : "");
+	doc_close(doc);
 }
 
-static void put_left_out(struct text *text, const struct left_out *left_out)
+static void put_left_out(struct doc *doc, const struct left_out *left_out)
 {
 	char address[ADDR_PORT_TEXT_MAX];
 
 	addr_port_print(&left_out->addr, left_out->port, address);
-	text_printf(text, "{\"address\":\"%s\",\"reason\":\"%s\"}", address,
-		    left_out_words(left_out->reason));
+	doc_open_map(doc, NULL);
+	doc_string(doc, "address", address);
+	doc_string(doc, "reason", left_out_words(left_out->reason));
+	doc_close(doc);
 }
 
 static void put_explanation(struct text *text, const struct explanation *found)
 {
-	text_str(text, "{\"summary\":");
-	doc_quote(text, found->summary);
-	put_packet(text, &found->way->packet);
-	put_steps(text, found->way);
-	text_str(text, ",\"backends\":[");
-	for (size_t i = 0; i < found->way->n_outcomes; i++) {
-		text_str(text, i > 0 ? "," : "");
-		put_backend(text, &found->way->outcomes[i]);
-	}
-	text_str(text, "],\"left_out\":[");
-	for (size_t i = 0; i < found->n_left_out; i++) {
-		text_str(text, i > 0 ? "," : "");
-		put_left_out(text, &found->left_out[i]);
-	}
-	text_str(text, "]}\n");
+	struct doc doc;
+
+	doc_init(&doc, text, DOC_JSON);
+	doc_open_map(&doc, NULL);
+	doc_string(&doc, "summary", found->summary);
+	put_packet(&doc, &found->way->packet);
+	put_steps(&doc, found->way);
+	doc_open_list(&doc, "backends");
+	for (size_t i = 0; i < found->way->n_outcomes; i++)
+		put_backend(&doc, &found->way->outcomes[i]);
+	doc_close(&doc);
+	doc_open_list(&doc, "left_out");
+	for (size_t i = 0; i < found->n_left_out; i++)
+		put_left_out(&doc, &found->left_out[i]);
+	doc_close(&doc);
+	doc_close(&doc);
 }
 
 /* Endpoints of the other family are told as left out, so their lists have to be there. */

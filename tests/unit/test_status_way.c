@@ -26,16 +26,32 @@ static int teardown(void **state)
 	return 0;
 }
 
+/* Without the white space between the values. */
+static char *compact(const char *json)
+{
+	cleanup_text struct text text = {0};
+	bool quoted = false;
+
+	for (char before = '\0'; *json; before = *json++) {
+		quoted ^= *json == '"' && before != '\\';
+		if (quoted || (*json != ' ' && *json != '\n'))
+			text_add(&text, json, 1);
+	}
+	return text_dup(&text);
+}
+
 static char *ask(struct status_world *world, const char *destination, const char *from,
 		 const char *protocol)
 {
 	const struct status_way_question question = {destination, from, protocol};
 	cleanup_text struct text text = {0};
+	cleanup_free char *plain = NULL;
 	struct err err;
 
 	if (status_way_print(&world->source, &question, &text, &err) < 0)
 		return xstrdup(err.text);
-	return text_dup(&text);
+	plain = text_dup(&text);
+	return compact(plain);
 }
 
 static void assert_says(struct status_world *world, const char *destination, const char *from,

@@ -267,6 +267,14 @@ def test_shells_complete_services_with_their_ports(shell, folder):
     assert shell.line(" ".join([*before, "service/default/web:h"])) == [*before, "service/default/web:http"]
 
 
+@pytest.mark.parametrize("shell", ["bash", "zsh"], indirect=True)  # fish unquotes before it asks
+@pytest.mark.parametrize("quote", ["'", '"'])
+def test_shells_complete_quoted_words(shell, folder, quote):
+    before = f"portolan explain --manifests {quote}{folder}{quote} {quote}"
+    for word, whole in (("service/sh", "service/shop/till:8080"), ("service/default/web:h", "service/default/web:http")):
+        assert shell.line(before + word) == ["portolan", "explain", "--manifests", str(folder), whole]
+
+
 def test_shells_complete_files_and_folders(shell):
     (shell.home / "proxy.yaml").write_text("")
     (shell.home / "prophets").mkdir()

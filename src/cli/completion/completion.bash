@@ -23,10 +23,17 @@ __portolan_words() {
 }
 
 _portolan() {
-	local IFS=$' \t\n' words answer how typed value cut candidate i
+	local IFS=$' \t\n' words answer how typed quote value cut candidate i
 	__portolan_words
+	typed=${words[-1]}
+	quote=
+	[[ $typed != [\"\']* ]] || quote=${typed:0:1}
 	for ((i = 1; i < ${#words[@]}; i++)); do
-		words[i]=${words[i]/#\~\//"$HOME/"}
+		case ${words[i]} in
+		\"*) words[i]=${words[i]//\"/} ;;
+		\'*) words[i]=${words[i]//\'/} ;;
+		*) words[i]=${words[i]/#\~\//"$HOME/"} ;;
+		esac
 	done
 	COMPREPLY=()
 	typed=${words[-1]}
@@ -45,10 +52,11 @@ _portolan() {
 		;;
 	parts) compopt -o nospace ;;
 	esac
-	# What stands before the last of those characters stays as it is: only the rest is replaced.
+	# What stands before the last of those characters stays as it is: only the rest is replaced. In quotes they are characters as
+	# any other.
 	cut=
-	[[ $COMP_WORDBREAKS != *=* || $typed != *=* ]] || cut=${typed%"${typed##*=}"}
-	[[ $COMP_WORDBREAKS != *:* || ${typed#"$cut"} != *:* ]] || cut=${typed%"${typed##*:}"}
+	[[ $quote || $COMP_WORDBREAKS != *=* || $typed != *=* ]] || cut=${typed%"${typed##*=}"}
+	[[ $quote || $COMP_WORDBREAKS != *:* || ${typed#"$cut"} != *:* ]] || cut=${typed%"${typed##*:}"}
 	for candidate in "${answer[@]:1}"; do
 		candidate=${candidate%%$'\t'*}
 		COMPREPLY+=("${candidate#"$cut"}")

@@ -3,12 +3,24 @@
 
 import os
 import statistics
+import sys
 
 from host import HEALTH
 from lab.topology import SLOWNESS
 from page import ORIGIN
 
 SEARCH_MS = 200
+
+# 20 connections a second that nobody answers, for a minute at most.
+KNOCK = """
+import socket, sys, time
+end = time.monotonic() + 60
+while time.monotonic() < end:
+    with socket.socket() as one:
+        one.setblocking(False)
+        one.connect_ex((sys.argv[1], 80))
+    time.sleep(0.05)
+"""
 
 
 def key(number):
@@ -48,6 +60,21 @@ def test_a_change_is_seen_without_loading_again(page):
     page.host.change(1)
     page.wait_row(key(1), "5")
     assert page.browser.run("return window.mark")
+
+
+def test_new_connections_are_seen_as_a_rate(page):
+    page.host.node.ip("route replace 10.0.0.0/8 dev eth0")  # no further than the bridge
+    page.find("s00077", key(77))
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    pid = page.host.node.agent.call("spawn", [nowhere], argv=[sys.executable, "-c", KNOCK, "10.96.0.78"])
+    os.close(nowhere)
+    try:
+        rate = f"""Number((document.querySelector({page.row(key(77)) + " .rate"!r}) || {{textContent: ''}}).textContent)"""
+        page.browser.wait(f"{rate} > 5 && {rate} < 40", "about 20 a second")
+    finally:
+        page.host.node.agent.call("kill", pid=pid, number=9)
+        page.host.node.agent.call("wait", pid=pid, timeout=10)
+    page.browser.wait(f"{rate} === 0", "an end of it")
 
 
 def test_a_click_opens_the_way_of_a_packet(page):

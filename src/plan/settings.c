@@ -10,11 +10,6 @@ bool settings_localhost_node_ports(const struct settings *settings)
 static const char *const writer_names[] = {"auto", "netlink", "restore"};
 _Static_assert(ARRAY_SIZE(writer_names) == IPTABLES_WRITER_COUNT, "a writer without a name");
 
-const char *iptables_writer_name(enum iptables_writer writer)
-{
-	return writer_names[writer];
-}
-
 bool iptables_writer_parse(const char *name, enum iptables_writer *ret)
 {
 	for (enum iptables_writer i = 0; i < IPTABLES_WRITER_COUNT; i++) {

@@ -19,7 +19,6 @@ enum iptables_writer {
 };
 
 /* "auto", "netlink", "restore" */
-const char *iptables_writer_name(enum iptables_writer writer);
 bool iptables_writer_parse(const char *name, enum iptables_writer *ret);
 
 struct settings {

@@ -17,6 +17,11 @@ int64_t clock_now_ns(void)
 	return read_clock(CLOCK_MONOTONIC);
 }
 
+int64_t clock_wall_ns(void)
+{
+	return read_clock(CLOCK_REALTIME);
+}
+
 int64_t clock_cpu_ns(void)
 {
 	return read_clock(CLOCK_THREAD_CPUTIME_ID);

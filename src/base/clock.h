@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The steady clock, in nanoseconds, and its translation for timers. */
+/* Clocks, in nanoseconds, and the steady one's translation for timers. */
 
 #include "base/util.h"
 
@@ -10,7 +10,8 @@
 
 struct timeval;
 
-int64_t clock_now_ns(void); /* CLOCK_MONOTONIC */
-int64_t clock_cpu_ns(void); /* that this thread has used, on whatever core */
+int64_t clock_now_ns(void);  /* CLOCK_MONOTONIC */
+int64_t clock_wall_ns(void); /* since the epoch, as far as the host knows; it may jump */
+int64_t clock_cpu_ns(void);  /* that this thread has used, on whatever core */
 /* Rounds up, so that a timer never fires before its time; negative counts as zero. */
 void clock_to_timeval(int64_t ns, struct timeval *ret);

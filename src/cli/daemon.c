@@ -5,14 +5,13 @@
 #include <assert.h>
 #include <errno.h>
 #include <event2/event.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "backends/backend.h"
 #include "base/clock.h"
+#include "cli/announcer.h"
 #include "cli/command.h"
 #include "cli/conntrack_watch.h"
 #include "cli/duration.h"
@@ -26,7 +25,6 @@
 #include "cli/telemetry.h"
 #include "cli/traffic_meter.h"
 #include "sources/api_source.h"
-#include "sources/events.h"
 #include "sources/manifests.h"
 
 #define LAST_WORD_S 1 /* for an event before the end */
@@ -46,8 +44,7 @@ struct daemon {
 	struct model *model;
 	struct manifests *manifests; /* the source is one of these two */
 	struct api_source *api;
-	struct events *events; /* with an API server only */
-	char host[HOST_NAME_MAX + 1];
+	struct announcer *announcer; /* with an API server only */
 	struct plugin plugin;
 	struct event *signals[4];
 	struct event *node_timeout;
@@ -79,70 +76,14 @@ static void fail(struct daemon *daemon, const char *message, const char *reason)
 	end(daemon, EXIT_FAILED);
 }
 
-static int64_t wall_clock_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return now.tv_sec * CLOCK_NS_PER_SECOND + now.tv_nsec;
-}
-
-static void start_events(struct daemon *daemon)
-{
-	const struct events_config config = {
-		.host = daemon->host,
-		.steady_ns = clock_now_ns,
-		.wall_ns = wall_clock_ns,
-		.post = events_post,
-		.arg = daemon->api ? api_source_client(daemon->api) : NULL,
-	};
-
-	if (gethostname(daemon->host, sizeof(daemon->host) - 1) < 0)
-		daemon->host[0] = '\0';
-	if (daemon->api)
-		daemon->events = events_new(&config);
-}
-
-/* Whether anyone hears it changes nothing. */
-static void record(struct daemon *daemon, const struct events_item *item)
-{
-	if (daemon->events)
-		events_record(daemon->events, item);
-}
-
-static void record_of_node(struct daemon *daemon, const char *reason, const char *action,
-			   const char *note)
-{
-	record(daemon, &(struct events_item){
-			       .warning = *note,
-			       .reason = reason,
-			       .action = action,
-			       .note = note,
-			       .kind = "Node",
-			       .ns = "",
-			       .name = daemon->config->node_name,
-		       });
-}
-
 static void on_port_failed(void *arg, const char *ns, const char *name, const char *reason)
 {
 	cleanup_free char *key = xasprintf("%s/%s", ns, name);
-	cleanup_free char *note =
-		xasprintf("The health check port cannot be served, load balancers will avoid this "
-			  "node: %s",
-			  reason);
+	const struct daemon *daemon = arg;
 
 	log_error("A health check port cannot be opened, trying again with each sync",
 		  KV("service", LOG_STR(key)), KV("err", LOG_STR(reason)));
-	record(arg, &(struct events_item){
-			    .warning = true,
-			    .reason = "FailedToStartServiceHealthcheck",
-			    .action = "Listen",
-			    .note = note,
-			    .kind = "Service",
-			    .ns = ns,
-			    .name = name,
-		    });
+	announce_port(daemon->announcer, ns, name, reason);
 }
 
 /* -- the servers */
@@ -163,8 +104,8 @@ static void on_server_failed(void *arg, enum servers_kind kind, const struct err
 	struct daemon *daemon = arg;
 
 	static_assert(ARRAY_SIZE(reasons) == SERVERS_KIND_COUNT, "a reason for each server");
-	record_of_node(daemon, reasons[kind], "StartKubeProxy", err->text);
-	if (daemon->events)
+	announce_node(daemon->announcer, reasons[kind], "StartKubeProxy", err->text);
+	if (daemon->announcer)
 		event_add(daemon->last_word, &moment);
 	else
 		end(daemon, EXIT_FAILED);
@@ -276,13 +217,9 @@ static struct telemetry *make_telemetry(struct daemon *daemon)
 
 static void on_table_filling(void *arg, enum table_level level, const char *note)
 {
-	static const char *const reasons[] = {
-		[TABLE_FILLING] = "ConntrackTableFilling",
-		[TABLE_NEARLY_FULL] = "ConntrackTableNearlyFull",
-	};
+	const struct daemon *daemon = arg;
 
-	static_assert(ARRAY_SIZE(reasons) == TABLE_LEVEL_COUNT, "a reason for each level");
-	record_of_node(arg, reasons[level], "WatchConntrack", note);
+	announce_table(daemon->announcer, level, note);
 }
 
 static void start_watch(struct daemon *daemon)
@@ -314,44 +251,20 @@ static void start_meter(struct daemon *daemon)
 
 /* -- the phases */
 
-/* Whoever owns a Service looks there for what is wrong with it. */
-static void record_warning(struct daemon *daemon, const char *service, const char *reason,
-			   const char *note)
+static void on_conflict(void *arg, const struct backend_conflict *conflict)
 {
-	const char *slash = strchr(service, '/');
-	cleanup_free char *ns = NULL;
-
-	if (!daemon->events || !slash)
-		return;
-	ns = xasprintf("%.*s", (int)(slash - service), service);
-	events_record(daemon->events, &(struct events_item){.warning = true,
-							    .reason = reason,
-							    .action = "SyncRules",
-							    .note = note,
-							    .kind = "Service",
-							    .ns = ns,
-							    .name = slash + 1});
-}
-
-static void record_conflict(void *arg, const struct backend_conflict *conflict)
-{
-	cleanup_free char *note = xasprintf("%s belongs to the older Service %s",
-					    conflict->destination, conflict->owner);
 	const struct daemon *daemon = arg;
 
 	live_page_conflict(daemon->page, conflict);
-	record_warning(arg, conflict->service, "DestinationInUse", note);
+	announce_conflict(daemon->announcer, conflict);
 }
 
-static void record_refusal(void *arg, const struct backend_refusal *refusal)
+static void on_refused(void *arg, const struct backend_refusal *refusal)
 {
-	cleanup_free char *note =
-		xasprintf("the kernel refuses %s, which is not served on this node: %s",
-			  refusal->port, refusal->reason);
 	const struct daemon *daemon = arg;
 
 	live_page_refused(daemon->page, refusal);
-	record_warning(arg, refusal->service, "RulesRefused", note);
+	announce_refusal(daemon->announcer, refusal);
 }
 
 /* The Node is known as well as it ever will be: from here on rules are written. */
@@ -378,12 +291,14 @@ static void begin(struct daemon *daemon)
 		return;
 	}
 	host_setup_oom_score(daemon->config);
-	start_events(daemon);
+	if (daemon->api)
+		daemon->announcer =
+			announcer_new(api_source_client(daemon->api), daemon->config->node_name);
 	start_servers(daemon);
 	if (daemon->ended || event_pending(daemon->last_word, EV_TIMEOUT, NULL))
 		return;
 	/* what kube-proxy says of itself where it has come so far */
-	record_of_node(daemon, "Starting", "StartKubeProxy", "");
+	announce_node(daemon->announcer, "Starting", "StartKubeProxy", "");
 	start_watch(daemon);
 	start_meter(daemon);
 	proxying_start(daemon->proxying);
@@ -649,7 +564,7 @@ static const char *get_environment(const char *name)
 
 static int64_t wall_clock_s(void)
 {
-	return wall_clock_ns() / CLOCK_NS_PER_SECOND;
+	return clock_wall_ns() / CLOCK_NS_PER_SECOND;
 }
 
 static int start_source(struct daemon *daemon, const struct source_sink *sink, struct err *err)
@@ -724,7 +639,7 @@ static void daemon_done(struct daemon *daemon)
 	daemon->page = live_page_free(daemon->page); /* what still ends is told to nobody */
 	traffic_meter_free(daemon->meter);
 	conntrack_watch_free(daemon->watch);
-	events_free(daemon->events);
+	announcer_free(daemon->announcer);
 	manifests_free(daemon->manifests);
 	api_source_free(daemon->api);
 	proxying_free(daemon->proxying);
@@ -744,15 +659,15 @@ int daemon_run(const struct daemon_input *input)
 		.input = input,
 		.config = input->config,
 		.loop = event_base_new(),
-		.model = model_new(input->config->node_name, wall_clock_ns()),
+		.model = model_new(input->config->node_name, clock_wall_ns()),
 	};
 	struct err err;
 
 	daemon.proxying_input.loop = daemon.loop;
 	daemon.proxying_input.model = daemon.model;
 	daemon.telemetry = daemon.proxying_input.telemetry = make_telemetry(&daemon);
-	daemon.proxying_input.conflict = record_conflict;
-	daemon.proxying_input.refused = record_refusal;
+	daemon.proxying_input.conflict = on_conflict;
+	daemon.proxying_input.refused = on_refused;
 	daemon.proxying_input.arg = &daemon;
 	daemon.page = make_page(&daemon);
 	log_start(input);

@@ -10,7 +10,6 @@
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "backends/flows/stale_flows.h"
 #include "backends/iptables/chains.h"
@@ -56,13 +55,7 @@ struct telemetry {
 
 static struct health_time now(void)
 {
-	struct timespec wall;
-
-	clock_gettime(CLOCK_REALTIME, &wall);
-	return (struct health_time){
-		.steady_ns = clock_now_ns(),
-		.wall_ns = wall.tv_sec * CLOCK_NS_PER_SECOND + wall.tv_nsec,
-	};
+	return (struct health_time){.steady_ns = clock_now_ns(), .wall_ns = clock_wall_ns()};
 }
 
 static double seconds(int64_t ns)

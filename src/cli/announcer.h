@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What a daemon has recorded as Events: of its Node, and of the Services that something is wrong with, where
+ * whoever owns them looks. Whether anyone hears it changes nothing: every call accepts NULL, which is a
+ * daemon without an API server.
+ */
+
+#include "backends/backend.h"
+#include "backends/flows/table_watch.h"
+
+struct announcer;
+struct api_client;
+
+struct announcer *announcer_new(struct api_client *client, const char *node_name);
+struct announcer *announcer_free(struct announcer *announcer); /* accepts NULL, returns NULL */
+
+/* note: what is wrong; "": nothing is. */
+void announce_node(struct announcer *announcer, const char *reason, const char *action,
+		   const char *note);
+void announce_table(struct announcer *announcer, enum table_level level, const char *note);
+/* A health check port that cannot be opened. */
+void announce_port(struct announcer *announcer, const char *ns, const char *name,
+		   const char *reason);
+void announce_conflict(struct announcer *announcer, const struct backend_conflict *conflict);
+void announce_refusal(struct announcer *announcer, const struct backend_refusal *refusal);

@@ -115,17 +115,74 @@ def test_every_alert_is_explained():
     assert [name for name in re.findall(r"alert: (\w+)", read(ALERTS)) if name not in document] == []
 
 
-CALL = re.compile(r'\b(?:log_error|log_warning|fail)\(([^;]*?)(?:,\s*KV\(|\);)', re.S)
+#: All that is logged unasked for: up to its key-value pairs. A debug line is, where its level depends.
+CALL = re.compile(r'\b(log_error|log_warning|log_info|LOG_CALL|log_debug(?=\([^,]*\?)|fail)\('
+                  r'((?:[^;"]|"(?:[^"\\]|\\.)*")*?)(?:,\s*KV\(|\);)', re.S)
+#: Those that get their message from elsewhere: from fail(), from a variable called message, from a source.
+ELSEWHERE = {"message", "LOG_SEVERITY_INFO, important ? 0 : 2, message", "severity, 0, text"}
+VARIABLE = re.compile(r"\bconst char \*message = ([^;]*);", re.S)
+#: What sources report, to be logged as it is.
+REPORT = re.compile(r"\b(?:say|notice|add_notice|report|snprintf\(text, sizeof\(text\),)[ (]([^;]*);", re.S)
+#: Parts of reports whose lines are told apart without them.
+PUT_IN = {", keeping the previous version", "too many files", ": did you mean ", "(no name)", "(no apiVersion)"}
+FAILURE = re.compile(r'\[API_FAILURE_\w+\] = \{"([^"]+)", "([^"]*)"')
 LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
 
-def test_every_warning_and_error_is_explained():
-    """Of a message that is put together, each literal up to its first comma or placeholder has to be there."""
-    document = " ".join(read(f"{ROOT}/docs/operations.md").split())
+def literals(code):
+    return LITERAL.findall(re.sub(r'"\s*"', "", code))  # one may be on several lines
+
+
+def logged():
+    """The messages of the source, each up to a semicolon."""
     messages = set()
-    for path in [*glob.glob(f"{ROOT}/src/cli/*.c"), *glob.glob(f"{ROOT}/src/backends/**/*.c", recursive=True)]:
-        for call in CALL.findall(read(path)):
-            joined = re.sub(r'"\s*"', "", call)  # a literal over several lines
-            messages |= {text for text in LITERAL.findall(joined) if " " in text and text[0].isupper()}
-    assert len(messages) > 30
-    assert sorted(text for text in messages if text.split(";")[0] not in document) == []
+    for path in glob.glob(f"{ROOT}/src/**/*.c", recursive=True):
+        text = read(path)
+        for name, call in CALL.findall(text):
+            found = [message for message in literals(call) if message[0].isupper()]
+            assert found or name == "fail" or call in ELSEWHERE, f"{path}: {call}"
+            messages.update(message.split(";")[0] for message in found)
+        for value in VARIABLE.findall(text):
+            messages.update(literals(value))
+    return messages
+
+
+def reported():
+    """The formats of what sources tell, with an ellipsis for what is put in."""
+    formats = set()
+    for path in glob.glob(f"{ROOT}/src/sources/*.c"):
+        text = read(path)
+        if "report(" not in text and "notice(" not in text:
+            continue
+        formats.update(f"{before} ...{behind}" for before, behind in FAILURE.findall(text))
+        for call in REPORT.findall(text):
+            formats.update(re.sub(r"%[a-z]", "...", message) for message in literals(call))
+    return {text for text in formats - PUT_IN if re.search("[a-z]{2} [a-z]{2}", text)}
+
+
+def explained():
+    """The lines in the tables of the document."""
+    section = re.search(r"^## What the log says$(.*?)^## ", read(f"{ROOT}/docs/operations.md"), re.S | re.M).group(1)
+    rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
+    return [text for row in rows for text in re.findall("`([^`]+)`", row)]
+
+
+def is_of(line, text):
+    """The document has the beginning of a report, with an ellipsis for what varies."""
+    return re.match(".*".join(map(re.escape, line.split("..."))), text)
+
+
+def test_every_line_of_the_log_is_explained():
+    lines = explained()
+    messages, reports = logged(), reported()
+    assert len(messages) > 70 and len(reports) > 20
+    assert sorted(messages - set(lines)) == []
+    assert sorted(text for text in reports if not any(is_of(line, text) for line in lines)) == []
+
+
+def test_every_explained_line_can_be_logged():
+    """And is there once."""
+    lines = explained()
+    messages, reports = logged(), reported()
+    assert [line for line in lines if line not in messages and not any(is_of(line, text) for text in reports)] == []
+    assert [line for line in lines if lines.count(line) > 1] == []

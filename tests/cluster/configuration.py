@@ -20,6 +20,7 @@ def _truth(text):
 #: Where a flag's value goes, and what it is there.
 FIELDS = {
     '--bind-address': ('bindAddress', str),
+    '--bind-address-hard-fail': ('bindAddressHardFail', _truth),
     '--cluster-cidr': ('clusterCIDR', str),
     '--detect-local-mode': ('detectLocalMode', str),
     '--feature-gates': ('featureGates', _pairs),

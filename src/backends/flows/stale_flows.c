@@ -66,6 +66,7 @@ struct stale_flows {
 	struct map services;          /* known_service by key */
 	struct judgement *judgements; /* sorted by front */
 	size_t n_judgements, judgements_capacity;
+	bool unfinished; /* not all could be carried out: they count until they can, or newer ones do */
 };
 
 /* -- small things */
@@ -258,15 +259,44 @@ static void forget_judgements(struct stale_flows *flows)
 	flows->n_judgements = 0;
 }
 
-static const struct judgement *find_judgement(const struct stale_flows *flows,
-					      const struct front *front)
+static void sort_judgements(struct judgement *judgements, size_t n)
+{
+	if (n > 1)
+		qsort(judgements, n, sizeof(*judgements), compare_judgements);
+}
+
+static const struct judgement *find_among(const struct judgement *judgements, size_t n,
+					  const struct front *front)
 {
 	const struct judgement key = {.front = *front};
 
-	if (flows->n_judgements == 0)
-		return NULL;
-	return bsearch(&key, flows->judgements, flows->n_judgements, sizeof(key),
-		       compare_judgements);
+	return n > 0 ? bsearch(&key, judgements, n, sizeof(key), compare_judgements) : NULL;
+}
+
+static const struct judgement *find_judgement(const struct stale_flows *flows,
+					      const struct front *front)
+{
+	return find_among(flows->judgements, flows->n_judgements, front);
+}
+
+/* The first n_old are from before; those of them about a front that has a newer one go. */
+static void join_judgements(struct stale_flows *flows, size_t n_old)
+{
+	struct judgement *newer = flows->judgements + n_old;
+	size_t n_newer = flows->n_judgements - n_old;
+	size_t n = 0;
+
+	sort_judgements(newer, n_newer);
+	for (size_t i = 0; i < n_old; i++) {
+		if (find_among(newer, n_newer, &flows->judgements[i].front))
+			free(flows->judgements[i].targets.v);
+		else
+			flows->judgements[n++] = flows->judgements[i];
+	}
+	if (n < n_old && n_newer > 0)
+		memmove(flows->judgements + n, newer, n_newer * sizeof(*newer));
+	flows->n_judgements = n + n_newer;
+	sort_judgements(flows->judgements, flows->n_judgements);
 }
 
 static void judge_udp_port(struct stale_flows *flows, const struct known_port *port)
@@ -364,8 +394,11 @@ bool stale_flows_prepare(struct stale_flows *flows, const struct model *model,
 {
 	cleanup_free struct known_service **before =
 		xcalloc(n_services + 1, sizeof(struct known_service *));
+	size_t n_old;
 
-	forget_judgements(flows);
+	if (!flows->unfinished)
+		forget_judgements(flows);
+	n_old = flows->n_judgements;
 	for (size_t i = 0; i < n_services; i++) {
 		before[i] = map_get(&flows->services, services[i]);
 		note_service(flows, before[i], read_service(flows, model, services[i]));
@@ -374,9 +407,7 @@ bool stale_flows_prepare(struct stale_flows *flows, const struct model *model,
 		judge_gone(flows, before[i]);
 		known_service_free(before[i]);
 	}
-	if (flows->n_judgements > 1)
-		qsort(flows->judgements, flows->n_judgements, sizeof(*flows->judgements),
-		      compare_judgements);
+	join_judgements(flows, n_old);
 	return flows->n_judgements > 0;
 }
 
@@ -484,21 +515,37 @@ static int dump_protocol(const struct stale_flows *flows, struct nfnetlink_line 
 	return r;
 }
 
+/* One that cannot be deleted does not keep the others; the first error is told. */
+static int delete_collected(const struct collected *collected, struct nfnetlink_line *line,
+			    struct err *err)
+{
+	struct err ignored;
+	int deleted = 0, error = 0;
+
+	for (size_t i = 0; i < collected->n; i++) {
+		int r = conntrack_delete(line, &collected->v[i], error ? &ignored : err);
+
+		deleted += r > 0;
+		if (r < 0 && error == 0)
+			error = r;
+	}
+	return error ? error : deleted;
+}
+
 int stale_flows_delete(struct stale_flows *flows, struct nfnetlink_line *line, struct err *err)
 {
 	struct collected collected = {.flows = flows};
-	int deleted = 0;
 	int r = dump_protocol(flows, line, IPPROTO_UDP, &collected, err);
 
 	if (r >= 0)
 		r = dump_protocol(flows, line, IPPROTO_TCP, &collected, err);
-	for (size_t i = 0; i < collected.n && r >= 0; i++) {
-		r = conntrack_delete(line, &collected.v[i], err);
-		deleted += r > 0;
-	}
+	if (r >= 0)
+		r = delete_collected(&collected, line, err);
 	free(collected.v);
-	forget_judgements(flows);
-	return r < 0 ? r : deleted;
+	flows->unfinished = r < 0;
+	if (r >= 0)
+		forget_judgements(flows);
+	return r;
 }
 
 const char *stale_flows_next(const struct stale_flows *flows, size_t *at)

@@ -42,8 +42,8 @@ struct announcer *announcer_free(struct announcer *announcer)
 	return NULL;
 }
 
-void announce_node(struct announcer *announcer, const char *reason, const char *action,
-		   const char *note)
+void announcer_tell_node(struct announcer *announcer, const char *reason, const char *action,
+			 const char *note)
 {
 	if (!announcer)
 		return;
@@ -58,7 +58,7 @@ void announce_node(struct announcer *announcer, const char *reason, const char *
 					 });
 }
 
-void announce_table(struct announcer *announcer, enum table_level level, const char *note)
+void announcer_tell_table(struct announcer *announcer, enum table_level level, const char *note)
 {
 	static const char *const reasons[] = {
 		[TABLE_FILLING] = "ConntrackTableFilling",
@@ -66,11 +66,11 @@ void announce_table(struct announcer *announcer, enum table_level level, const c
 	};
 
 	static_assert(ARRAY_SIZE(reasons) == TABLE_LEVEL_COUNT, "a reason for each level");
-	announce_node(announcer, reasons[level], "WatchConntrack", note);
+	announcer_tell_node(announcer, reasons[level], "WatchConntrack", note);
 }
 
-static void announce_service(struct announcer *announcer, const char *ns, const char *name,
-			     const char *reason, const char *action, const char *note)
+static void tell_service(struct announcer *announcer, const char *ns, const char *name,
+			 const char *reason, const char *action, const char *note)
 {
 	if (!announcer)
 		return;
@@ -85,19 +85,19 @@ static void announce_service(struct announcer *announcer, const char *ns, const 
 					 });
 }
 
-void announce_port(struct announcer *announcer, const char *ns, const char *name,
-		   const char *reason)
+void announcer_tell_port(struct announcer *announcer, const char *ns, const char *name,
+			 const char *reason)
 {
 	cleanup_free char *note =
 		xasprintf("The health check port cannot be served, load balancers will avoid this "
 			  "node: %s",
 			  reason);
 
-	announce_service(announcer, ns, name, "FailedToStartServiceHealthcheck", "Listen", note);
+	tell_service(announcer, ns, name, "FailedToStartServiceHealthcheck", "Listen", note);
 }
 
-static void announce_rules(struct announcer *announcer, const char *service, const char *reason,
-			   const char *note)
+static void tell_rules(struct announcer *announcer, const char *service, const char *reason,
+		       const char *note)
 {
 	const char *slash = strchr(service, '/');
 	cleanup_free char *ns = NULL;
@@ -105,22 +105,22 @@ static void announce_rules(struct announcer *announcer, const char *service, con
 	if (!slash)
 		return;
 	ns = xasprintf("%.*s", (int)(slash - service), service);
-	announce_service(announcer, ns, slash + 1, reason, "SyncRules", note);
+	tell_service(announcer, ns, slash + 1, reason, "SyncRules", note);
 }
 
-void announce_conflict(struct announcer *announcer, const struct backend_conflict *conflict)
+void announcer_tell_conflict(struct announcer *announcer, const struct backend_conflict *conflict)
 {
 	cleanup_free char *note = xasprintf("%s belongs to the older Service %s",
 					    conflict->destination, conflict->owner);
 
-	announce_rules(announcer, conflict->service, "DestinationInUse", note);
+	tell_rules(announcer, conflict->service, "DestinationInUse", note);
 }
 
-void announce_refusal(struct announcer *announcer, const struct backend_refusal *refusal)
+void announcer_tell_refusal(struct announcer *announcer, const struct backend_refusal *refusal)
 {
 	cleanup_free char *note =
 		xasprintf("the kernel refuses %s, which is not served on this node: %s",
 			  refusal->port, refusal->reason);
 
-	announce_rules(announcer, refusal->service, "RulesRefused", note);
+	tell_rules(announcer, refusal->service, "RulesRefused", note);
 }

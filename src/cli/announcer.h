@@ -17,11 +17,11 @@ struct announcer *announcer_new(struct api_client *client, const char *node_name
 struct announcer *announcer_free(struct announcer *announcer); /* accepts NULL, returns NULL */
 
 /* note: what is wrong; "": nothing is. */
-void announce_node(struct announcer *announcer, const char *reason, const char *action,
-		   const char *note);
-void announce_table(struct announcer *announcer, enum table_level level, const char *note);
+void announcer_tell_node(struct announcer *announcer, const char *reason, const char *action,
+			 const char *note);
+void announcer_tell_table(struct announcer *announcer, enum table_level level, const char *note);
 /* A health check port that cannot be opened. */
-void announce_port(struct announcer *announcer, const char *ns, const char *name,
-		   const char *reason);
-void announce_conflict(struct announcer *announcer, const struct backend_conflict *conflict);
-void announce_refusal(struct announcer *announcer, const struct backend_refusal *refusal);
+void announcer_tell_port(struct announcer *announcer, const char *ns, const char *name,
+			 const char *reason);
+void announcer_tell_conflict(struct announcer *announcer, const struct backend_conflict *conflict);
+void announcer_tell_refusal(struct announcer *announcer, const struct backend_refusal *refusal);

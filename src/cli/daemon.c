@@ -83,7 +83,7 @@ static void on_port_failed(void *arg, const char *ns, const char *name, const ch
 
 	log_error("A health check port cannot be opened, trying again with each sync",
 		  KV("service", LOG_STR(key)), KV("err", LOG_STR(reason)));
-	announce_port(daemon->announcer, ns, name, reason);
+	announcer_tell_port(daemon->announcer, ns, name, reason);
 }
 
 /* -- the servers */
@@ -104,7 +104,7 @@ static void on_server_failed(void *arg, enum servers_kind kind, const struct err
 	struct daemon *daemon = arg;
 
 	static_assert(ARRAY_SIZE(reasons) == SERVERS_KIND_COUNT, "a reason for each server");
-	announce_node(daemon->announcer, reasons[kind], "StartKubeProxy", err->text);
+	announcer_tell_node(daemon->announcer, reasons[kind], "StartKubeProxy", err->text);
 	if (daemon->announcer)
 		event_add(daemon->last_word, &moment);
 	else
@@ -219,7 +219,7 @@ static void on_table_filling(void *arg, enum table_level level, const char *note
 {
 	const struct daemon *daemon = arg;
 
-	announce_table(daemon->announcer, level, note);
+	announcer_tell_table(daemon->announcer, level, note);
 }
 
 static void start_watch(struct daemon *daemon)
@@ -256,7 +256,7 @@ static void on_conflict(void *arg, const struct backend_conflict *conflict)
 	const struct daemon *daemon = arg;
 
 	live_page_conflict(daemon->page, conflict);
-	announce_conflict(daemon->announcer, conflict);
+	announcer_tell_conflict(daemon->announcer, conflict);
 }
 
 static void on_refused(void *arg, const struct backend_refusal *refusal)
@@ -264,7 +264,7 @@ static void on_refused(void *arg, const struct backend_refusal *refusal)
 	const struct daemon *daemon = arg;
 
 	live_page_refused(daemon->page, refusal);
-	announce_refusal(daemon->announcer, refusal);
+	announcer_tell_refusal(daemon->announcer, refusal);
 }
 
 /* The Node is known as well as it ever will be: from here on rules are written. */
@@ -298,7 +298,7 @@ static void begin(struct daemon *daemon)
 	if (daemon->ended || event_pending(daemon->last_word, EV_TIMEOUT, NULL))
 		return;
 	/* what kube-proxy says of itself where it has come so far */
-	announce_node(daemon->announcer, "Starting", "StartKubeProxy", "");
+	announcer_tell_node(daemon->announcer, "Starting", "StartKubeProxy", "");
 	start_watch(daemon);
 	start_meter(daemon);
 	proxying_start(daemon->proxying);

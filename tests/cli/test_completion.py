@@ -273,6 +273,9 @@ def test_shells_complete_quoted_words(shell, folder, quote):
     before = f"portolan explain --manifests {quote}{folder}{quote} {quote}"
     for word, whole in (("service/sh", "service/shop/till:8080"), ("service/default/web:h", "service/default/web:http")):
         assert shell.line(before + word) == ["portolan", "explain", "--manifests", str(folder), whole]
+    before = f"portolan explain --manifests={quote}{folder}{quote} "
+    for word in ("service/sh", f"{quote}service/shop/till{quote}:8"):
+        assert shell.line(before + word) == ["portolan", "explain", f"--manifests={folder}", "service/shop/till:8080"]
 
 
 def test_shells_complete_files_and_folders(shell):

@@ -27,11 +27,11 @@ _portolan() {
 	__portolan_words
 	typed=${words[-1]}
 	quote=
-	[[ $typed != [\"\']* ]] || quote=${typed:0:1}
+	[[ $typed != [\"\']* || ${typed:1} == *"${typed:0:1}"* ]] || quote=${typed:0:1}
 	for ((i = 1; i < ${#words[@]}; i++)); do
 		case ${words[i]} in
-		\"*) words[i]=${words[i]//\"/} ;;
-		\'*) words[i]=${words[i]//\'/} ;;
+		\"* | --*=\"*) words[i]=${words[i]//\"/} ;;
+		\'* | --*=\'*) words[i]=${words[i]//\'/} ;;
 		*) words[i]=${words[i]/#\~\//"$HOME/"} ;;
 		esac
 	done

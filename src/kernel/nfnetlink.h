@@ -37,7 +37,8 @@ struct nfnetlink_line {
 
 void nfnetlink_line_done(struct nfnetlink_line *line);
 /*
- * Sends the message, and hands answers to fn until the last one. 0, the negative errno of the socket or
- * of the kernel's answer, or -EINTR: a dump was disturbed. line: NULL: one for this question alone.
+ * Sends the message, and hands answers to fn, which returns MNL_CB_OK, until the last one. 0, the
+ * negative errno of the socket or of the kernel's answer, or -EINTR: a dump was disturbed. line: NULL:
+ * one for this question alone.
  */
 int nfnetlink_ask(struct nfnetlink_line *line, struct nlmsghdr *message, mnl_cb_t fn, void *arg);

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <linux/netfilter/nf_conntrack_common.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <linux/netfilter/nfnetlink_conntrack.h>
 #include <netinet/in.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -185,6 +187,35 @@ static void only_a_socket_without_answers_is_given_back(void **state attr_unused
 	nfnetlink_line_done(&line);
 }
 
+static int refuse(const struct nlmsghdr *message attr_unused, void *arg attr_unused)
+{
+	errno = EIO;
+	return MNL_CB_ERROR;
+}
+
+static void what_a_broken_dump_leaves_reaches_nobody(void **state attr_unused)
+{
+	struct nfnetlink_line line = {0};
+	struct conntrack_stats stats;
+	struct mnl_socket *socket;
+	struct err err;
+	uint32_t buffer[64];
+
+	start_tracking();
+	for (uint16_t i = 0; i < MANY; i++)
+		send_udp((uint16_t)(10000 + i), PLAIN);
+	assert_int_equal(nfnetlink_ask(&line,
+				       nfnetlink_begin(buffer, NFNL_SUBSYS_CTNETLINK,
+						       IPCTNL_MSG_CT_GET, AF_INET, NLM_F_DUMP, 0),
+				       refuse, NULL),
+			 -EIO);
+	socket = line.socket;
+	assert_int_equal(conntrack_stats(&line, &stats, &err), 0);
+	assert_int_equal(stats.entries, MANY);
+	assert_ptr_equal(line.socket, socket);
+	nfnetlink_line_done(&line);
+}
+
 static void a_walk_can_be_given_up(void **state attr_unused)
 {
 	struct seen seen = {.loop = event_base_new()};
@@ -247,6 +278,7 @@ int main(void)
 		cmocka_unit_test(flows_are_read_with_what_was_counted),
 		cmocka_unit_test(a_large_table_is_read_in_slices),
 		cmocka_unit_test(only_a_socket_without_answers_is_given_back),
+		cmocka_unit_test(what_a_broken_dump_leaves_reaches_nobody),
 		cmocka_unit_test(a_walk_can_be_given_up),
 		cmocka_unit_test(ends_of_translated_flows_are_heard),
 	};

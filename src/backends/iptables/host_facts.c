@@ -4,11 +4,12 @@
 #include "base/log.h"
 #include "kernel/interfaces.h"
 #include "kernel/nfacct.h"
+#include "kernel/nfnetlink.h"
 
-static void ensure_counter(const char *name, bool *usable)
+static void ensure_counter(struct nfnetlink_line *line, const char *name, bool *usable)
 {
 	struct err err;
-	int r = nfacct_ensure(NULL, name, &err);
+	int r = nfacct_ensure(line, name, &err);
 
 	*usable = r >= 0;
 	if (r < 0)
@@ -18,8 +19,11 @@ static void ensure_counter(const char *name, bool *usable)
 
 void host_facts_counters(struct ruleset_host *host)
 {
-	ensure_counter(NFACCT_INVALID, &host->nfacct_invalid);
-	ensure_counter(NFACCT_LOCALHOST, &host->nfacct_localhost);
+	struct nfnetlink_line line = {0};
+
+	ensure_counter(&line, NFACCT_INVALID, &host->nfacct_invalid);
+	ensure_counter(&line, NFACCT_LOCALHOST, &host->nfacct_localhost);
+	nfnetlink_line_done(&line);
 }
 
 bool host_facts_addresses(enum family family, struct addr **ret, size_t *ret_n)

@@ -90,8 +90,9 @@ def measure(world, runs, seconds):
             for kind, (_words, unit) in KINDS.items():
                 begin = busy_us()
                 rate = world.run(kind, seconds) / unit
+                world.cluster.node.run('conntrack', '-F')  # the ends of connections cost, too
+                world.metrics()  # the daemon has heard of them
                 found[kind, on].append((rate, (busy_us() - begin) / (rate * seconds)))
-                world.cluster.node.run('conntrack', '-F')
     return found
 
 
@@ -120,8 +121,10 @@ def main():
     parser.add_argument('--modes', default='iptables,nftables')
     parser.add_argument('--print', action='store_true', help='leave docs/performance.md alone')
     args = parser.parse_args()
+    if args.runs < 6:
+        parser.error('--runs: fewer than 6 tell nothing')
     lines = [f'{report.machine("bench-traffic")} Medians of {args.runs} runs of {args.seconds:g} s each, off and on in turn.', '',
-             '| mode | | a second, off | on | processor time for one, off | on | difference of neighbours | 95 % surely |',
+             '| mode | | a second, off | on | processor time for one, off | on | difference of neighbours | 95 % interval of its median |',
              '|---|---|---|---|---|---|---|---|']
     for mode in args.modes.split(','):
         world = World(mode, str(pathlib.Path(args.load).resolve()))

@@ -51,12 +51,8 @@ import time
 def steal():
     with open("/proc/stat") as file:
         return [line.split()[8] for line in file if line[:3] == "cpu" and line[3] != " "]
-before = None
 while True:
-    now, found = time.monotonic(), steal()
-    if found != before:
-        print("steal", now, *found, flush=True)
-        before = found
+    print("steal", time.monotonic(), *steal(), flush=True)
     time.sleep(0.005)
 """
 MEMORY = "/dev/shm"  # a disk's writes would be measured, too
@@ -91,7 +87,7 @@ class Crowd(Host):
         self.services, self.moving, self.mode = services, moving, mode
         self.ear = self.steal = None
         self.n_changes = 0
-        self.made = {}  # when which change was written
+        self.made = {}  # when which change was written, and of which Service
         os.makedirs(f"{self.folder}/manifests")
         fixed = [item for number in range(moving, services) for item in service(number)]
         node = manifests.node("node1", ADDRESSES.values(), ["10.244.1.0/24", "fd00:10:244:1::/64"])
@@ -117,7 +113,7 @@ class Crowd(Host):
         """Another first endpoint; the number of the change."""
         self.n_changes += 1
         items = service(number, self.n_changes, **more)
-        self.made[self.n_changes] = time.monotonic()
+        self.made[self.n_changes] = time.monotonic(), number
         self._write(f"s{number:05}", items)
         return self.n_changes
 
@@ -151,15 +147,19 @@ class Crowd(Host):
     def lateness_ms(self, first=1):
         """Of all changes from that one on: how late, and for how much of that time the host had taken a processor away (the one it took more
         of). One that was never written on its own is as late as the next of its Service."""
-        heard, stolen = self.heard(), [[float(word) for word in line.split()[1:]] for line in list(self.steal.lines)]
+        heard, late, next_of = self.heard(), [], {}
+        stolen = [[float(word) for word in line.split()[1:]] for line in list(self.steal.lines)]
         times = [when for when, *_ticks in stolen]
-        late = []
-        for number, made in self.made.items():
-            if number >= first and number in heard:
-                before = stolen[max(bisect.bisect_right(times, made) - 1, 0)]
-                after = stolen[min(bisect.bisect_left(times, heard[number]), len(stolen) - 1)]
-                ticks = max(last - first for first, last in zip(before[1:], after[1:]))
-                late.append(((heard[number] - made) * 1000, ticks * 1000 / os.sysconf("SC_CLK_TCK")))
+        for number, (made, service_number) in reversed(self.made.items()):
+            if number in heard:
+                next_of[service_number] = heard[number]
+            if number < first or service_number not in next_of:
+                continue
+            seen = next_of[service_number]
+            before = stolen[max(bisect.bisect_right(times, made) - 1, 0)]
+            after = stolen[min(bisect.bisect_left(times, seen), len(stolen) - 1)]
+            ticks = max(last - earlier for earlier, last in zip(before[1:], after[1:]))
+            late.append(((seen - made) * 1000, min(ticks / os.sysconf("SC_CLK_TCK"), seen - made) * 1000))
         return late
 
     # -- what the daemon is like

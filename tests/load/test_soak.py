@@ -7,7 +7,7 @@ import pytest
 
 from soak import MOVING, SERVICES, Soak
 
-SECONDS = float(os.environ.get("PORTOLAN_SOAK_SECONDS") or ("10" if "PORTOLAN_SANITIZED" in os.environ else "45"))
+SECONDS = float(os.environ.get("PORTOLAN_SOAK_SECONDS") or ("10" if "PORTOLAN_SANITIZED" in os.environ else "60"))
 
 
 @pytest.mark.parametrize("mode", ["iptables", "nftables"])

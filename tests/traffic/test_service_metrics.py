@@ -110,6 +110,13 @@ def test_connections_packets_and_bytes_are_those_that_were_sent(metered):
     assert numbers.values[("portolan_service_ports_folded", ())] == 0
     assert numbers.values[("portolan_service_traffic_overflows_total", ())] == 0
 
+
+@pytest.mark.only("iptables")
+def test_promtool_finds_nothing_to_fix(metered):
+    web = Service("web", 143, metered.pods[1:])
+    metered.serve(web)
+    metered.pods[0].request(web.cluster_ip[4], web.port, "TCP")
+    assert after_a_round(metered).of("connections_total", "web")
     done = promtool("check", "metrics", stdin=page(metered))
     assert [row for row in (done.stdout + done.stderr).splitlines() if row.startswith("portolan_")] == []
 

@@ -304,7 +304,7 @@ static int start_listening(int fd, const struct http_config *config)
 {
 	union address address;
 	socklen_t length = make_address(config, &address);
-	int only_ipv6 = config->only_ipv6;
+	int only_ipv6 = config->one_family;
 	int one = 1;
 
 	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0)
@@ -333,13 +333,31 @@ static int listen_on(const struct http_config *config, int *ret)
 	return r;
 }
 
+/*
+ * One socket of IPv6 takes the clients of both families. IPv6 that is turned off by sysctl does not
+ * hinder that; a kernel without it leaves IPv4.
+ */
+static int listen_on_both(const struct http_config *config, int *ret)
+{
+	struct http_config any = *config;
+	int r;
+
+	any.addr = (struct addr){.family = FAMILY_IPV6};
+	r = listen_on(&any, ret);
+	if (r != -EAFNOSUPPORT && r != -EADDRNOTAVAIL)
+		return r;
+	any.addr = (struct addr){.family = FAMILY_IPV4};
+	return listen_on(&any, ret);
+}
+
 int http_server_open(struct event_base *loop, const struct http_config *config,
 		     struct http_server **ret, struct err *err)
 {
 	char name[ADDR_PORT_TEXT_MAX];
 	struct http_server *server;
+	bool both = addr_is_unspecified(&config->addr) && !config->one_family;
 	int fd = -1;
-	int r = listen_on(config, &fd);
+	int r = both ? listen_on_both(config, &fd) : listen_on(config, &fd);
 
 	if (r < 0) {
 		addr_port_print(&config->addr, config->port, name);

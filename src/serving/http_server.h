@@ -39,9 +39,9 @@ typedef void http_handler_fn(void *arg, struct http_exchange *exchange,
 			     const struct http_request *request);
 
 struct http_config {
-	struct addr addr; /* the unspecified IPv6 address serves IPv4 as well, unless only_ipv6 */
-	bool only_ipv6;
-	uint16_t port; /* 0: any; see http_server_port() */
+	struct addr addr; /* either unspecified address serves both families, unless one_family */
+	bool one_family;  /* its own: another server may have the port in the other one */
+	uint16_t port;    /* 0: any; see http_server_port() */
 	struct http_limits limits;
 	http_handler_fn *handler;
 	void *arg;

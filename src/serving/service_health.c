@@ -87,7 +87,7 @@ static int open_servers(struct checked_service *service, struct err *err)
 {
 	struct service_health *health = service->health;
 	struct http_config config = {
-		.only_ipv6 = true,
+		.one_family = true,
 		.port = service->port,
 		.limits = http_limits_default,
 		.handler = answer,

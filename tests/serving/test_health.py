@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from host import ADDRESSES, HEALTH, NODE, Pod
+from host import ADDRESSES, HEALTH, METRICS, NODE, Pod
 from lab.manifests import Endpoint, Service
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z$")
@@ -90,6 +90,35 @@ def test_a_change_that_cannot_be_written_makes_it_ill_until_it_can(host):
 def test_other_paths_are_not_found(running):
     assert running.ask("/", HEALTH).status == 404
     assert running.ask("/healthz/", HEALTH).status == 404
+
+
+# -- families
+
+
+def test_both_servers_answer_over_both_families_where_the_address_is_0_0_0_0(host):
+    """As kube-proxy's do; the log names what was given."""
+    host.start("--metrics-bind-address=0.0.0.0")
+    for address in ("127.0.0.1", "::1", *ADDRESSES.values()):
+        assert host.ask("/livez", HEALTH, address).status == 200, address
+        assert host.ask("/metrics", METRICS, address).status == 200, address
+    for port in (HEALTH, METRICS):
+        host.log.wait_line(f'"Listening".*address="0.0.0.0:{port}"')
+
+
+def test_servers_of_one_address_keep_to_it(host):
+    host.start(f"--healthz-bind-address={ADDRESSES[4]}", f"--metrics-bind-address=[{ADDRESSES[6]}]:{METRICS}")
+    addresses = ("127.0.0.1", "::1", *ADDRESSES.values())
+    assert [host.ask("/livez", HEALTH, address).status for address in addresses] == [0, 0, 200, 0]
+    assert [host.ask("/metrics", METRICS, address).status for address in addresses] == [0, 0, 0, 200]
+
+
+def test_both_servers_answer_where_ipv6_is_turned_off(host):
+    host.node.run("sysctl", "-q", "net.ipv6.conf.all.disable_ipv6=1")
+    host.start("--metrics-bind-address=0.0.0.0", wait=False)
+    host.log.wait_line('"First sync done" ipFamily="IPv4"')
+    for port, path in ((HEALTH, "/livez"), (METRICS, "/metrics")):
+        host.wait_for(lambda: host.ask(path, port, ADDRESSES[4]), lambda answer: answer.status == 200)
+        assert host.ask(path, port, "::1").status == 0
 
 
 # -- health check ports

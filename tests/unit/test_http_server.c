@@ -2,6 +2,15 @@
 
 /* A server and its clients on one loop, over the loopback: what clients see, and what they may not do. */
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <net/if.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
 #include "http_client.h"
 #include "serving/http_server.h"
 
@@ -280,6 +289,145 @@ static void an_address_in_use_is_named(void **state attr_unused)
 	lab_close(&lab);
 }
 
+/* -- which families an address serves */
+
+static const struct addr any[] = {
+	[FAMILY_IPV4] = {.family = FAMILY_IPV4},
+	[FAMILY_IPV6] = {.family = FAMILY_IPV6},
+};
+
+/* All ports are free there, and the loopback has both families. */
+static void enter_private_network(void)
+{
+	struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP};
+	cleanup_fd int fd = -1;
+
+	if (unshare(CLONE_NEWNET) < 0) {
+		print_message("no private network namespace: %s\n", strerror(errno));
+		skip();
+	}
+	fd = socket(AF_INET, SOCK_DGRAM, 0);
+	assert_int_equal(ioctl(fd, SIOCSIFFLAGS, &lo), 0);
+}
+
+static bool reaches(enum family family, uint16_t port)
+{
+	const struct sockaddr_in v4 = {.sin_family = AF_INET,
+				       .sin_port = htons(port),
+				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	const struct sockaddr_in6 v6 = {.sin6_family = AF_INET6,
+					.sin6_port = htons(port),
+					.sin6_addr = IN6ADDR_LOOPBACK_INIT};
+	bool is_v4 = family == FAMILY_IPV4;
+	cleanup_fd int fd = socket(is_v4 ? AF_INET : AF_INET6, SOCK_STREAM, 0);
+
+	return connect(fd, is_v4 ? (const void *)&v4 : (const void *)&v6,
+		       is_v4 ? sizeof(v4) : sizeof(v6)) == 0;
+}
+
+static struct http_server *open_any(struct event_base *loop, enum family family, bool one_family,
+				    uint16_t port)
+{
+	const struct http_config config = {
+		.addr = any[family],
+		.one_family = one_family,
+		.port = port,
+		.limits = http_limits_default,
+		.handler = handle,
+	};
+	struct http_server *server = NULL;
+	struct err err;
+
+	return http_server_open(loop, &config, &server, &err) == 0 ? server : NULL;
+}
+
+static void either_unspecified_address_serves_both_families(void **state attr_unused)
+{
+	struct event_base *loop;
+
+	enter_private_network();
+	loop = event_base_new();
+	for (enum family family = 0; family < FAMILY_COUNT; family++) {
+		struct http_server *server = open_any(loop, family, false, 0);
+		uint16_t port;
+
+		assert_non_null(server);
+		port = http_server_port(server);
+		assert_true(reaches(FAMILY_IPV4, port));
+		assert_true(reaches(FAMILY_IPV6, port));
+		http_server_close(server);
+	}
+	event_base_free(loop);
+}
+
+static void servers_of_one_family_share_a_port(void **state attr_unused)
+{
+	struct http_server *v4, *v6;
+	struct event_base *loop;
+	uint16_t port;
+
+	enter_private_network();
+	loop = event_base_new();
+	v4 = open_any(loop, FAMILY_IPV4, true, 0);
+	assert_non_null(v4);
+	port = http_server_port(v4);
+	assert_false(reaches(FAMILY_IPV6, port));
+	v6 = open_any(loop, FAMILY_IPV6, true, port);
+	assert_non_null(v6);
+	http_server_close(v4);
+	assert_false(reaches(FAMILY_IPV4, port));
+	assert_true(reaches(FAMILY_IPV6, port));
+	http_server_close(v6);
+	event_base_free(loop);
+}
+
+/* From now on socket() does as in a kernel that was started with ipv6.disable=1. */
+static bool lose_ipv6(void)
+{
+	struct sock_filter steps[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_socket, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_INET6, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAFNOSUPPORT),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog program = {.len = ARRAY_SIZE(steps), .filter = steps};
+
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+/* In a process of its own, which ends with the number of the first thing that is wrong. */
+static int served_without_ipv6(enum family family)
+{
+	struct event_base *loop = event_base_new();
+	struct http_server *server;
+
+	if (!lose_ipv6() || socket(AF_INET6, SOCK_STREAM, 0) >= 0 || errno != EAFNOSUPPORT)
+		return 1;
+	server = open_any(loop, family, false, 0);
+	if (!server)
+		return 2;
+	return reaches(FAMILY_IPV4, http_server_port(server)) ? 0 : 3;
+}
+
+static void a_host_without_ipv6_serves_ipv4(void **state attr_unused)
+{
+	enter_private_network();
+	for (enum family family = 0; family < FAMILY_COUNT; family++) {
+		pid_t pid = fork();
+		int status;
+
+		assert_true(pid >= 0);
+		if (pid == 0)
+			_exit(served_without_ipv6(family));
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_true(WIFEXITED(status));
+		assert_int_equal(WEXITSTATUS(status), 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -293,6 +441,9 @@ int main(void)
 		cmocka_unit_test(a_stream_goes_on_until_the_client_leaves),
 		cmocka_unit_test(a_stream_that_lags_behind_is_cut_off),
 		cmocka_unit_test(an_address_in_use_is_named),
+		cmocka_unit_test(either_unspecified_address_serves_both_families),
+		cmocka_unit_test(servers_of_one_family_share_a_port),
+		cmocka_unit_test(a_host_without_ipv6_serves_ipv4),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

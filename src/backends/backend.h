@@ -54,10 +54,16 @@ struct backend_refusal {
 struct backend_events {
 	/* A sync is over. The backend may be told to sync again from inside. */
 	void (*synced)(void *arg, const struct backend_result *result);
-	/* Somebody else removed our rules: a full sync is wanted (and has been noted). */
-	void (*flushed)(void *arg);
+	/*
+	 * Somebody else removed or changed our rules, what says which: a full sync is wanted (and has been
+	 * noted).
+	 */
+	void (*flushed)(void *arg, const char *what);
 	void *arg;
-	/* What somebody else had changed is right again, without a sync. NULL: nobody asks. */
+	/*
+	 * What somebody else had changed, which the backend has logged, is right again: without a sync, or by
+	 * one that met it on its way. NULL: nobody asks.
+	 */
 	void (*repaired)(void *arg);
 	/*
 	 * The answer to check(): 1, the rules that all hangs on are there; 0, err says what is wrong, and

@@ -96,7 +96,7 @@ static void tell_repair(const struct live_page *live, const char *words, enum fa
 void live_page_flushed(struct live_page *live, enum family family)
 {
 	if (live)
-		tell_repair(live, "Rules were removed by somebody else, and written again", family);
+		tell_repair(live, "Rules were changed by somebody else, and written again", family);
 }
 
 void live_page_repaired(struct live_page *live, enum family family)

@@ -165,12 +165,13 @@ static void on_synced(void *arg, const struct backend_result *result)
 	arm_timer(proxier);
 }
 
-static void on_flushed(void *arg)
+static void on_flushed(void *arg, const char *what)
 {
 	struct proxier *proxier = arg;
 
-	log_warning("Rules were removed by somebody else, writing all of them again",
-		    KV("ipFamily", LOG_STR(family_name(proxier->settings->family))));
+	log_warning("Rules were changed by somebody else, writing all of them again",
+		    KV("ipFamily", LOG_STR(family_name(proxier->settings->family))),
+		    KV("what", LOG_STR(what)));
 	proxier->at_once = true;
 	if (proxier->observer)
 		proxier->observer->flushed(proxier->observer->arg, proxier->settings->family);

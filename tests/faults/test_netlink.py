@@ -130,6 +130,20 @@ def test_the_repair_of_a_chain_is_counted(netlink_node):
     )
 
 
+def test_the_repair_of_an_element_is_counted_and_named_in_nftables_mode(netlink_node):
+    netlink_node.write("web.yaml", WEB)
+    netlink_node.serve()
+    daemon = netlink_node.start("--proxy-mode", "nftables").wait_synced()
+    assert netlink_node.ask()
+    assert repairs(netlink_node) == 0
+    mark = daemon.mark()
+    netlink_node.run("nft", "delete", "element", "ip", "kube-proxy", "service-ips", "{ 10.96.0.10 . tcp . 80 }")
+    daemon.wait_log(r'Rules were changed .* ipFamily="IPv4" what="element of map service-ips deleted"', mark)
+    daemon.wait_log(r'"Sync done" ipFamily="IPv4" full=true', mark)
+    assert netlink_node.ask()
+    assert repairs(netlink_node) == 1
+
+
 STORM = 300
 
 

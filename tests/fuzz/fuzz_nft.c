@@ -17,6 +17,7 @@
 #include "backends/nftables/table.h"
 #include "diff/diff_elements.h"
 #include "kernel/nft_batch.h"
+#include "kernel/nft_deeds.h"
 #include "kernel/nft_describe.h"
 #include "kernel/nft_dump.h"
 #include "kernel/nft_listener.h"
@@ -73,6 +74,19 @@ static void read_elements(const struct nlmsghdr *message)
 	nftables_rules_free(none);
 }
 
+/* The same deed twice is one. */
+static void read_deed(const struct nlmsghdr *message)
+{
+	struct nft_deeds deeds = {0};
+	cleanup_free char *words = NULL;
+
+	nft_deeds_take(&deeds, message);
+	nft_deeds_take(&deeds, message);
+	assert(deeds.n + deeds.n_more > 0 && deeds.n <= 1);
+	words = nft_deeds_text(&deeds);
+	assert(words[0]);
+}
+
 /* Looks at everything that a reader might. */
 static void look_at(const struct nlmsghdr *message)
 {
@@ -93,6 +107,7 @@ static void look_at(const struct nlmsghdr *message)
 	table_each_element(message, on_element, &sum, &ignored);
 	read_rule(message);
 	read_elements(message);
+	read_deed(message);
 	nft_describe(message, words, sizeof(words));
 	for (size_t offset = 0; offset < message->nlmsg_len + 8; offset += 4)
 		nft_describe_attribute(message, offset, place, sizeof(place));

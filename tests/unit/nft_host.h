@@ -38,6 +38,8 @@ struct host {
 	struct event_base *loop;
 	struct nft_sync *sync;
 	bool synced, flushed;
+	char flushed_what[512];
+	size_t n_repaired;
 	struct backend_result result;
 	struct nft_socket *socket; /* to look with */
 };
@@ -50,12 +52,20 @@ attr_unused static void host_on_done(void *arg, const struct backend_result *res
 	host->synced = true;
 }
 
-attr_unused static void host_on_flushed(void *arg)
+attr_unused static void host_on_flushed(void *arg, const char *what)
 {
 	struct host *host = arg;
 
 	ruleset_need_full_sync(host->cluster.ruleset);
 	host->flushed = true;
+	snprintf(host->flushed_what, sizeof(host->flushed_what), "%s", what);
+}
+
+attr_unused static void host_on_repaired(void *arg)
+{
+	struct host *host = arg;
+
+	host->n_repaired++;
 }
 
 attr_unused static void host_start(struct host *host)
@@ -68,6 +78,7 @@ attr_unused static void host_start(struct host *host)
 		.settings = &host->cluster.settings,
 		.done = host_on_done,
 		.flushed = host_on_flushed,
+		.repaired = host_on_repaired,
 		.arg = host,
 	};
 

@@ -29,10 +29,11 @@ static void on_synced(void *arg, const struct backend_result *result)
 	context->result = *result;
 }
 
-static void on_flushed(void *arg)
+static void on_flushed(void *arg, const char *what)
 {
 	struct context *context = arg;
 
+	assert_string_equal(what, "chain " CHAIN_CANARY " deleted");
 	context->flushed = true;
 }
 

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <sys/mman.h>
+
+#include "base/log.h"
 #include "nft_host.h"
 
 /* What others do to our chains while nothing is synced, in network namespaces. Both families. */
@@ -115,6 +118,38 @@ static void test_chains_that_were_deleted_come_back(void **state)
 	host_done(&host);
 }
 
+static void expect_logged(int log, const char *part)
+{
+	char text[16384];
+	ssize_t n = pread(log, text, sizeof(text) - 1, 0);
+
+	assert_true(n >= 0);
+	text[n] = '\0';
+	if (!strstr(text, part))
+		fail_msg("'%s' is not in the log:\n%s", part, text);
+}
+
+static bool has_mended_jumps(struct host *host)
+{
+	return stats(host)->n_repaired_jumps > 0 && host_is_right(host);
+}
+
+static void test_repaired_chains_and_jumps_are_named(void **state)
+{
+	int log = memfd_create("log", 0);
+	struct host host;
+
+	start(&host, state);
+	log_set_fd(log);
+	host_run(&host, "%s -t nat -D OUTPUT 1; %s -t nat -F KUBE-MARK-MASQ");
+	host_wait(&host, has_mended_jumps);
+	log_set_fd(STDERR_FILENO);
+	expect_logged(log, "what=\"OUTPUT of table nat to KUBE-SERVICES\"");
+	expect_logged(log, "table=\"nat\" chain=\"KUBE-MARK-MASQ\" missingRules=1");
+	close(log);
+	host_done(&host);
+}
+
 static bool is_flushed(struct host *host)
 {
 	return host->flushed;
@@ -127,6 +162,8 @@ static void test_a_flush_asks_for_a_full_sync(void **state)
 	start(&host, state);
 	host_run(&host, "nft flush ruleset");
 	host_wait(&host, is_flushed);
+	assert_non_null(strstr(host.flushed_what, "table nat deleted"));
+	assert_non_null(strstr(host.flushed_what, "table filter deleted"));
 	host_sync(&host);
 	assert_true(host.result.full);
 	host_expect(&host);
@@ -272,6 +309,7 @@ int main(void)
 		BOTH(test_single_changes_are_repaired_without_a_sync),
 		BOTH(test_the_first_repair_comes_at_once),
 		BOTH(test_chains_that_were_deleted_come_back),
+		BOTH(test_repaired_chains_and_jumps_are_named),
 		BOTH(test_a_flush_asks_for_a_full_sync),
 		BOTH(test_all_chains_emptied_are_filled_again),
 		BOTH(test_foreign_chains_and_rules_cause_nothing),

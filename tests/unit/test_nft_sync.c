@@ -484,7 +484,11 @@ static void test_a_table_that_vanished_is_written_by_the_next_delta(void **state
 							: "nft delete table ip6 nat");
 	host_endpoints(&host, "ns1/a", "10.0.1.9");
 	host_sync(&host);
+	assert_int_equal(host.n_repaired, 1);
 	host_expect(&host);
+	host_endpoints(&host, "ns1/a", "10.0.1.8");
+	host_sync(&host);
+	assert_int_equal(host.n_repaired, 1);
 	host_done(&host);
 }
 

@@ -345,10 +345,12 @@ static void removed_rules_are_written_again_at_once(void **state)
 	make_proxier(f);
 	proxier_start(f->proxier);
 	finish(0, NULL);
-	fake.events->flushed(fake.events->arg);
+	fake.events->flushed(fake.events->arg, "table nat deleted");
+	assert_int_equal(count_logged("what=\"table nat deleted\""), 1);
 	pass(f, 0); /* no distance is kept */
 	assert_int_equal(fake.syncs, 2);
-	fake.events->flushed(fake.events->arg); /* and again while that one runs */
+	fake.events->flushed(fake.events->arg,
+			     "table nat deleted"); /* and again while that one runs */
 	finish(0, NULL);
 	pass(f, 0);
 	assert_int_equal(fake.syncs, 3);
@@ -544,7 +546,7 @@ static void an_observer_is_told_what_happens_in_its_order(void **state)
 	proxier_request_full(f->proxier);
 	pass(f, 1 * S);
 	finish(-EIO, "no");
-	fake.events->flushed(fake.events->arg);
+	fake.events->flushed(fake.events->arg, "table nat deleted");
 	pass(f, 0);
 	finish(0, NULL);
 	fake.events->repaired(fake.events->arg);

@@ -4,6 +4,7 @@
 
 #include "backends/backend.h"
 #include "backends/iptables/canary.h"
+#include "backends/iptables/chains.h"
 #include "backends/iptables/cleanup.h"
 #include "backends/iptables/nft_sync.h"
 #include "backends/iptables/rules_check.h"
@@ -124,7 +125,7 @@ static int choose_netlink(const struct settings *settings, struct err *err)
 	return possible;
 }
 
-static void on_gone(void *arg);
+static void on_gone(void *arg, const char *what);
 static void on_repaired(void *arg);
 
 static int open_writer(struct backend *backend, struct err *err)
@@ -180,12 +181,17 @@ static void need_full_sync(struct backend *backend)
 	ruleset_need_full_sync(backend->ruleset); /* a sync that runs now does not forget it */
 }
 
-static void on_gone(void *arg)
+static void on_gone(void *arg, const char *what)
 {
 	struct backend *backend = arg;
 
 	need_full_sync(backend);
-	backend->events->flushed(backend->events->arg);
+	backend->events->flushed(backend->events->arg, what);
+}
+
+static void on_canary_gone(void *arg)
+{
+	on_gone(arg, "chain " CHAIN_CANARY " deleted");
 }
 
 static void on_repaired(void *arg)
@@ -208,7 +214,7 @@ static void start_watching(struct backend *backend)
 		return; /* it follows notifications, and has its canaries without looking at them */
 	if (!backend->canary && backend->watch_wanted && backend->synced)
 		backend->canary =
-			canary_new(backend->loop, backend->tool, &times, on_gone, backend);
+			canary_new(backend->loop, backend->tool, &times, on_canary_gone, backend);
 }
 
 static void watch(struct backend *backend)
@@ -256,7 +262,7 @@ static void on_checked(void *arg, int r, const struct err *err)
 
 	backend->events->checked(backend->events->arg, r == 0 && busy ? -EBUSY : r, err);
 	if (r == 0 && !busy)
-		on_gone(backend);
+		on_gone(backend, err->text);
 }
 
 static void backend_check(struct backend *backend)

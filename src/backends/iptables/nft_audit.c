@@ -405,6 +405,7 @@ static int put_jumps(struct nft_audit *audit, struct err *err)
 	cleanup_nft_link_rules struct nft_link_rules rules = {0};
 
 	audit->result.n_jumps = 0;
+	memset(audit->result.jumps, 0, sizeof(audit->result.jumps));
 	for (size_t i = 0; i < RULESET_JUMPS && audit->jumps; i++) {
 		struct rule jump;
 		bool base_there;
@@ -423,6 +424,7 @@ static int put_jumps(struct nft_audit *audit, struct err *err)
 		/* it may not exist when its list is empty; a hook of its own is never refused then */
 		put_jump(audit, &jump, base_there && (audit->found || rules.n > 0));
 		audit->result.n_jumps++;
+		audit->result.jumps[i] = true;
 	}
 	return 0;
 }

@@ -59,12 +59,13 @@ struct nft_audit_scope {
 };
 
 struct nft_audit_result {
-	size_t n_services; /* looked at */
-	size_t n_wrong;    /* chains that differed; missing ones too */
-	size_t n_missing;  /* rules */
-	size_t n_extra;    /* rules */
-	size_t n_jumps;    /* of base chains, that were missing */
-	size_t n_deleted;  /* chains */
+	size_t n_services;         /* looked at */
+	size_t n_wrong;            /* chains that differed; missing ones too */
+	size_t n_missing;          /* rules */
+	size_t n_extra;            /* rules */
+	size_t n_jumps;            /* of base chains, that were missing */
+	bool jumps[RULESET_JUMPS]; /* which; by the index of ruleset_jump() */
+	size_t n_deleted;          /* chains */
 };
 
 /* All but the scope is borrowed. left: see nft_shared.h. */

@@ -89,6 +89,15 @@ static bool is_jump_target(enum table table, const char *chain)
 	return false;
 }
 
+static void note_canary(struct nft_damage *damage, enum table table)
+{
+	cleanup_free char *words =
+		xasprintf("chain " CHAIN_CANARY " of table %s deleted", table_name(table));
+
+	damage->flushed = true;
+	nft_deeds_add(&damage->deeds, words, 1);
+}
+
 /* A chain came or went. Who empties and refills a chain says that it is there, which is no damage. */
 static bool take_chain(struct nft_damage *damage, const struct nft_link *link, enum table table,
 		       const char *chain, bool deleted)
@@ -98,7 +107,7 @@ static bool take_chain(struct nft_damage *damage, const struct nft_link *link, e
 	if (!deleted)
 		return false;
 	if (streq(chain, CHAIN_CANARY)) {
-		damage->flushed = true;
+		note_canary(damage, table);
 	} else if (nft_chain_is_base(table, chain)) {
 		damage->jumps = true;
 	} else if (table == TABLE_NAT && chain_is_per_service(chain)) {
@@ -165,6 +174,7 @@ void nft_damage_take(struct nft_damage *damage, const struct nft_link *link,
 	switch (type) {
 	case NFT_MSG_DELTABLE:
 		ours = damage->flushed = true;
+		nft_deeds_take(&damage->deeds, message);
 		break;
 	case NFT_MSG_NEWCHAIN:
 	case NFT_MSG_DELCHAIN:
@@ -189,6 +199,7 @@ void nft_damage_merge(struct nft_damage *damage, struct nft_damage *from)
 	size_t at = 0;
 
 	damage->flushed |= from->flushed;
+	nft_deeds_merge(&damage->deeds, &from->deeds);
 	damage->unknown |= from->unknown;
 	damage->shared_missing |= from->shared_missing;
 	damage->jumps |= from->jumps;

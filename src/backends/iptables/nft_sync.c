@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/pace.h"
+#include "base/text.h"
 #include "kernel/nft_listener.h"
 #include "kernel/nft_socket.h"
 
@@ -60,6 +61,7 @@ struct nft_sync {
 
 	struct nft_damage damage;  /* not yet looked at */
 	struct nft_damage in_hand; /* of the repair that runs */
+	struct nft_deeds met;      /* a flush that a sync came upon and makes good */
 	struct pace pace;
 	struct nft_left left;
 
@@ -236,6 +238,8 @@ static void start_audit(struct nft_sync *sync, enum purpose purpose,
 {
 	if (scope->all) {
 		nft_left_retry(&sync->left);
+		if (purpose == PURPOSE_SYNC && sync->good)
+			nft_deeds_merge(&sync->met, &sync->damage.deeds);
 		nft_damage_done(&sync->damage);
 		sync->audit_wanted = false;
 	}
@@ -270,6 +274,24 @@ static void log_audit(struct nft_sync *sync, const struct nft_audit_result *resu
 		 KV("ms", LOG_INT((clock_now_ns() - sync->audit_began_ns) / CLOCK_NS_PER_MS)));
 }
 
+static void log_jumps(const struct nft_sync *sync, const struct nft_audit_result *result)
+{
+	cleanup_text struct text text = {0};
+	cleanup_free char *what = NULL;
+	struct rule jump;
+
+	for (size_t i = 0; i < RULESET_JUMPS; i++) {
+		ruleset_jump(i, &jump);
+		if (result->jumps[i])
+			text_printf(&text, "%s%s of table %s to %s", text.size ? ", " : "",
+				    jump.chain, table_name(jump.table), jump.target.chain);
+	}
+	what = text_dup(&text);
+	log_info("Repaired jumps of base chains that somebody else removed",
+		 KV("ipFamily", LOG_STR(ip_family(sync))), KV("jumps", LOG_INT(result->n_jumps)),
+		 KV("what", LOG_STR(what)));
+}
+
 static void count_repair(struct nft_sync *sync, const struct nft_audit_result *result)
 {
 	bool wrong = result->n_wrong > 0 || result->n_jumps > 0;
@@ -281,10 +303,8 @@ static void count_repair(struct nft_sync *sync, const struct nft_audit_result *r
 	sync->stats.n_removed_rules += result->n_extra;
 	sync->stats.n_repaired_jumps += result->n_jumps;
 	pace_repaired(&sync->pace, now - sync->audit_began_ns, wrong, now);
-	if (result->n_jumps > 0 && sync->purpose == PURPOSE_REPAIR)
-		log_info("Repaired jumps of base chains that somebody else removed",
-			 KV("ipFamily", LOG_STR(ip_family(sync))),
-			 KV("jumps", LOG_INT(result->n_jumps)));
+	if (result->n_jumps > 0)
+		log_jumps(sync, result);
 	if (wrong && sync->input.repaired)
 		sync->input.repaired(sync->input.arg);
 }
@@ -331,7 +351,7 @@ static void repair_failed(struct nft_sync *sync, const struct err *err)
 	nft_damage_done(&sync->damage);
 	sync->audit_asked = false;
 	drop_audit(sync);
-	sync->input.flushed(sync->input.arg);
+	sync->input.flushed(sync->input.arg, "chains that could not be repaired");
 }
 
 static void audit_failed(struct nft_sync *sync, int r, struct err *err)
@@ -404,11 +424,12 @@ static void start_what_is_due(struct nft_sync *sync)
 {
 	nft_listener_drain(sync->listener);
 	if (sync->damage.flushed) {
+		cleanup_free char *what = nft_deeds_text(&sync->damage.deeds);
 		int64_t now = clock_now_ns();
 
 		pace_repaired(&sync->pace, 0, true, now);
 		nft_damage_done(&sync->damage);
-		sync->input.flushed(sync->input.arg);
+		sync->input.flushed(sync->input.arg, what);
 	} else if (sync->damage.unknown || sync->audit_wanted) {
 		audit_everything(sync, PURPOSE_BACKGROUND);
 	} else if (nft_damage_any(&sync->damage)) {
@@ -497,6 +518,19 @@ static void count_rules(const struct nft_sync *sync, struct backend_result *ret)
 	}
 }
 
+static void tell_met(struct nft_sync *sync)
+{
+	cleanup_free char *what = nft_deeds_text(&sync->met);
+
+	if (!what[0])
+		return;
+	sync->met = (struct nft_deeds){0};
+	log_info("Rules were changed by somebody else, this sync wrote all of them again",
+		 KV("ipFamily", LOG_STR(ip_family(sync))), KV("what", LOG_STR(what)));
+	if (sync->input.repaired)
+		sync->input.repaired(sync->input.arg);
+}
+
 static void finish(struct nft_sync *sync, int error, const struct err *err)
 {
 	int64_t now = clock_now_ns();
@@ -513,6 +547,8 @@ static void finish(struct nft_sync *sync, int error, const struct err *err)
 	if (error < 0) {
 		result.err = *err;
 		err_wrap(&result.err, error, "writing the %s rules", ip_family(sync));
+	} else {
+		tell_met(sync);
 	}
 	ruleset_end(sync->input.ruleset, error == 0, now);
 	count_rules(sync, &result);

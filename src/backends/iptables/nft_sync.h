@@ -29,7 +29,7 @@ struct nft_sync_input {
 	bool nfacct;               /* ... the kernel has them */
 	const struct settings *settings;
 	void (*done)(void *arg, const struct backend_result *result);
-	void (*flushed)(void *arg);  /* tables are gone: a full sync is wanted */
+	void (*flushed)(void *arg, const char *what); /* tables are gone: a full sync is wanted */
 	void (*repaired)(void *arg); /* what others had changed is right again; NULL: nobody asks */
 	void *arg;
 };

@@ -10,7 +10,9 @@
 #include "backends/nftables/probe.h"
 #include "backends/nftables/table.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/pace.h"
+#include "kernel/nft_deeds.h"
 #include "kernel/nft_listener.h"
 #include "kernel/nft_message.h"
 #include "kernel/nft_socket.h"
@@ -43,7 +45,9 @@ struct backend {
 	struct pace pace;
 	bool repairing; /* a sync was asked for that does it */
 	bool watching;
-	bool touched; /* by somebody else, since that was last asked */
+	bool touched;           /* by somebody else, since that was last asked */
+	struct nft_deeds deeds; /* that did it */
+	struct nft_deeds met;   /* of those, what a sync came upon and makes good */
 	bool in_sync;
 };
 
@@ -65,21 +69,28 @@ static void on_message(void *arg, const struct nlmsghdr *message)
 	struct backend *backend = arg;
 	const char *table = nft_message_string(message, TABLE_ATTRIBUTE);
 
-	if (nft_message_family(message) == nft_family(backend->settings->family) && table &&
-	    streq(table, LAYOUT_TABLE))
-		backend->touched = true;
+	if (nft_message_family(message) != nft_family(backend->settings->family) || !table ||
+	    !streq(table, LAYOUT_TABLE))
+		return;
+	if (nft_message_type(message) == NFT_MSG_DELTABLE)
+		backend->deeds = (struct nft_deeds){0}; /* what was in it was told before */
+	nft_deeds_take(&backend->deeds, message);
+	backend->touched = true;
 }
 
 static void on_repair_timer(evutil_socket_t fd attr_unused, short what attr_unused, void *arg)
 {
 	struct backend *backend = arg;
+	cleanup_free char *deeds = NULL;
 
 	if (!backend->touched || backend->repairing)
 		return;
 	backend->repairing = true;
 	backend->touched = false;
+	deeds = nft_deeds_text(&backend->deeds);
+	backend->deeds = (struct nft_deeds){0};
 	maps_sync_need_full(backend->sync);
-	backend->events->flushed(backend->events->arg);
+	backend->events->flushed(backend->events->arg, deeds);
 }
 
 static void react(struct backend *backend)
@@ -121,6 +132,7 @@ static void on_lost(void *arg)
 	struct backend *backend = arg;
 
 	backend->touched = true;
+	nft_deeds_add(&backend->deeds, "not known, notifications were lost", 1);
 	react(backend);
 }
 
@@ -132,7 +144,24 @@ static bool foreign(void *arg)
 	nft_listener_drain(backend->listener);
 	touched = backend->touched;
 	backend->touched = false;
+	nft_deeds_merge(&backend->met, &backend->deeds);
 	return touched;
+}
+
+/* After a good sync. What came while a repair was under way was repaired with the rest. */
+static void tell_met(struct backend *backend)
+{
+	cleanup_free char *what = nft_deeds_text(&backend->met);
+	bool tell = what[0] && backend->watching && !backend->repairing;
+
+	backend->met = (struct nft_deeds){0};
+	if (!tell)
+		return;
+	log_info("Rules were changed by somebody else, this sync wrote all of them again",
+		 KV("ipFamily", LOG_STR(family_name(backend->settings->family))),
+		 KV("what", LOG_STR(what)));
+	if (backend->events->repaired)
+		backend->events->repaired(backend->events->arg);
 }
 
 static void on_conflict(void *arg, const struct state_conflict *conflict)
@@ -268,6 +297,8 @@ static void backend_sync(struct backend *backend, struct model *model)
 	model_take_changes(model, backend->settings->family, &changes);
 	maps_sync_run(backend->sync, model, &changes, &result);
 	backend->in_sync = false;
+	if (result.error == 0)
+		tell_met(backend);
 	repair_done(backend, began);
 	react(backend);
 	set_timers(backend);
@@ -309,6 +340,8 @@ static void check(struct backend *backend)
 	} else {
 		r = table_check(backend->socket, backend->settings->family, &err);
 		backend->touched = r == 0; /* nobody has told us, but it is so */
+		if (r == 0)
+			nft_deeds_add(&backend->deeds, err.text, 1);
 	}
 	backend->events->checked(backend->events->arg, r, &err);
 	react(backend);

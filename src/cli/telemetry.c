@@ -130,16 +130,13 @@ static void look_at(struct telemetry *telemetry, enum family family, const char 
 {
 	struct family_telemetry *f = &telemetry->families[family];
 
-	if (!f->on || n_services == 0)
+	if (!f->on)
 		return;
-	/* those that go first: another Service may want the same port */
 	for (size_t i = 0; i < n_services; i++)
-		if (!model_service(telemetry->config.model, services[i]))
-			check_service(telemetry, family, services[i]);
-	for (size_t i = 0; i < n_services; i++)
-		if (model_service(telemetry->config.model, services[i]))
-			check_service(telemetry, family, services[i]);
-	clean_flows(telemetry, family, services, n_services);
+		check_service(telemetry, family, services[i]);
+	service_health_open(f->ports);
+	if (n_services > 0)
+		clean_flows(telemetry, family, services, n_services);
 }
 
 static void add_key(const char ***keys, size_t *capacity, size_t *n, const char *key)
@@ -187,8 +184,6 @@ static void after_success(struct telemetry *telemetry, enum family family,
 {
 	struct family_telemetry *f = &telemetry->families[family];
 
-	if (f->on)
-		service_health_retry(f->ports);
 	if (f->all_doubtful || !result->changes)
 		look_at_all(telemetry, family);
 	else

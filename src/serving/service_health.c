@@ -117,10 +117,10 @@ static void open_port(struct checked_service *service)
 		log_debug(2, "Opened a health check port", KV("service", LOG_STR(service->key)),
 			  KV("port", LOG_INT(service->port)));
 		service->reported = false;
+		service->health->n_closed--;
 		return;
 	}
 	close_port(service);
-	service->health->n_closed++;
 	if (!service->reported)
 		config->failed(config->arg, service->ns, service->name, service->port, &err);
 	service->reported = true;
@@ -151,7 +151,7 @@ static void add(struct service_health *health, char *key, const char *ns, const 
 		.local_endpoints = local_endpoints,
 	};
 	map_set(&health->services, key, service);
-	open_port(service);
+	health->n_closed++;
 }
 
 void service_health_set(struct service_health *health, const char *ns, const char *name,
@@ -172,19 +172,16 @@ void service_health_set(struct service_health *health, const char *ns, const cha
 		add(health, take(key), ns, name, port, local_endpoints);
 }
 
-void service_health_retry(struct service_health *health)
+void service_health_open(struct service_health *health)
 {
 	struct checked_service *service;
 	size_t at = 0;
 
 	if (health->n_closed == 0)
 		return;
-	while ((service = map_next(&health->services, &at))) {
-		if (service->servers)
-			continue;
-		health->n_closed--;
-		open_port(service);
-	}
+	while ((service = map_next(&health->services, &at)))
+		if (!service->servers)
+			open_port(service);
 }
 
 const char *service_health_next(const struct service_health *health, size_t *at)

@@ -5,10 +5,11 @@
  * The health check ports of Services, for one family: load balancers ask there whether this node
  * has endpoints of a Service with external policy Local.
  *
- * A Service has one port, and a server on each address that node ports are served on. A port that
- * cannot be opened (somebody else has it) is reported once and tried again with each
- * service_health_retry(). Any path and method is answered: 200 when there are local endpoints and
- * the proxy keeps up, else 503.
+ * A Service has one port, and a server on each address that node ports are served on. Ports that are
+ * no longer wanted are closed at once, new ones are opened together when all wishes are known: a
+ * Service may claim what another one gives up in the same sync. A port that cannot be opened
+ * (somebody else has it) is reported once and tried again with each service_health_open(). Any path
+ * and method is answered: 200 when there are local endpoints and the proxy keeps up, else 503.
  */
 
 #include "base/addr.h"
@@ -35,10 +36,10 @@ struct service_health *service_health_new(struct event_base *loop,
 					  const struct service_health_config *config);
 struct service_health *service_health_free(struct service_health *health); /* accepts NULL */
 
-/* What a Service wants now; port 0: none any more. */
+/* What a Service wants now; port 0: none any more. Closes its port if that is another one. */
 void service_health_set(struct service_health *health, const char *ns, const char *name,
 			uint16_t port, size_t local_endpoints);
-void service_health_retry(struct service_health *health); /* opens what could not be opened */
+void service_health_open(struct service_health *health); /* all ports that are not open yet */
 /* Keys of the Services with a port, open or not; as map_next_key(). */
 const char *service_health_next(const struct service_health *health, size_t *at);
 size_t service_health_count(const struct service_health *health); /* Services with an open port */

@@ -168,6 +168,21 @@ def test_health_check_ports_come_go_and_move_with_their_services(running):
     running.wait_for(health_of(running, 31023), lambda answer: answer.body == "ConnectionRefusedError")
 
 
+def test_services_that_swap_their_health_check_ports_in_one_step_have_them(host):
+    """Whichever is looked at first, the other one still had its port then."""
+    one = Service("one", 21, [Pod("a", 3)], kind="LoadBalancer", externalTrafficPolicy="Local", healthCheckNodePort=31021)
+    two = Service("two", 22, [Pod("a", 3)], kind="LoadBalancer", externalTrafficPolicy="Local", healthCheckNodePort=31022)
+    host.write(one, two)
+    host.start()
+    host.wait_for(health_of(host, 31021), lambda answer: answer.status == 200)
+    one.spec["healthCheckNodePort"], two.spec["healthCheckNodePort"] = 31022, 31021
+    host.write(one, two)
+    for address in ("127.0.0.1", "::1"):
+        for port, name in ((31021, "two"), (31022, "one")):
+            host.wait_for(health_of(host, port, address), lambda answer: answer.status and answer.json()["service"]["name"] == name)
+    assert not [line for line in host.log.lines if "A health check port cannot be opened" in line]
+
+
 def test_a_port_that_is_taken_is_reported_once_and_opened_later(host):
     holder = host.node.agent.start("run", argv=["python3", "-c", "import socket, time\n"
                                                 "s = socket.create_server(('0.0.0.0', 31030))\n"

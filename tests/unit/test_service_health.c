@@ -150,6 +150,7 @@ static void answers_by_local_endpoints_and_the_proxys_health(void **state attr_u
 
 	lab_open(&lab);
 	service_health_set(lab.health, "shop", "cart", port, 2);
+	service_health_open(lab.health);
 	expect(&lab, port, "HTTP/1.1 200 ", WEIGHT "2\r\n", BODY("2", "true"));
 	service_health_set(lab.health, "shop", "cart", port, 0);
 	expect(&lab, port, "HTTP/1.1 503 ", WEIGHT "0\r\n", BODY("0", "true"));
@@ -167,13 +168,38 @@ static void ports_open_and_close_with_the_service(void **state attr_unused)
 
 	lab_open(&lab);
 	service_health_set(lab.health, "shop", "cart", first, 1);
+	assert_null(ask(&lab, first)); /* others may have to let go of it */
+	service_health_open(lab.health);
+	assert_int_equal(service_health_count(lab.health), 1);
 	service_health_set(lab.health, "shop", "cart", second, 1);
+	service_health_open(lab.health);
 	assert_null(ask(&lab, first));
 	expect(&lab, second, "HTTP/1.1 200 ", WEIGHT "1\r\n", BODY("1", "true"));
 	service_health_set(lab.health, "shop", "cart", 0, 1);
 	assert_null(ask(&lab, second));
 	assert_int_equal(service_health_count(lab.health), 0);
 	service_health_set(lab.health, "shop", "unknown", 0, 0);
+	lab_close(&lab);
+}
+
+static void ports_that_are_swapped_in_one_step_are_open(void **state attr_unused)
+{
+	uint16_t first, second;
+	int holders[] = {take_port(&first), take_port(&second)};
+	struct lab lab;
+
+	close(holders[0]);
+	close(holders[1]);
+	lab_open(&lab);
+	service_health_set(lab.health, "shop", "cart", first, 1);
+	service_health_set(lab.health, "shop", "till", second, 2);
+	service_health_open(lab.health);
+	service_health_set(lab.health, "shop", "cart", second, 1);
+	service_health_set(lab.health, "shop", "till", first, 2);
+	service_health_open(lab.health);
+	assert_int_equal(lab.failures, 0);
+	assert_int_equal(service_health_count(lab.health), 2);
+	expect(&lab, second, "HTTP/1.1 200 ", WEIGHT "1\r\n", BODY("1", "true"));
 	lab_close(&lab);
 }
 
@@ -187,13 +213,14 @@ static void a_port_in_use_is_reported_once_and_opened_later(void **state attr_un
 	lab_open(&lab);
 	snprintf(wanted, sizeof(wanted), "shop/cart %u %d", port, -EADDRINUSE);
 	service_health_set(lab.health, "shop", "cart", port, 3);
+	service_health_open(lab.health);
 	assert_string_equal(lab.failure, wanted);
-	service_health_retry(lab.health);
+	service_health_open(lab.health);
 	service_health_set(lab.health, "shop", "cart", port, 4);
 	assert_int_equal(lab.failures, 1);
 	assert_int_equal(service_health_count(lab.health), 0);
 	close(holder);
-	service_health_retry(lab.health);
+	service_health_open(lab.health);
 	expect(&lab, port, "HTTP/1.1 200 ", WEIGHT "4\r\n", BODY("4", "true"));
 	lab_close(&lab);
 }
@@ -203,6 +230,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(answers_by_local_endpoints_and_the_proxys_health),
 		cmocka_unit_test(ports_open_and_close_with_the_service),
+		cmocka_unit_test(ports_that_are_swapped_in_one_step_are_open),
 		cmocka_unit_test(a_port_in_use_is_reported_once_and_opened_later),
 	};
 

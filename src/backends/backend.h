@@ -31,6 +31,7 @@ struct backend_result {
 	size_t rules_last[BACKEND_TABLE_COUNT];  /* written now */
 	size_t no_local_internal; /* service ports with a Local policy and only remote endpoints */
 	size_t no_local_external;
+	size_t cleanup_failures; /* since the last result: what nobody needs could not be removed */
 	/* what was taken from the model for it; borrowed until synced() returns. NULL: not known */
 	const struct model_changes *changes;
 	int64_t duration_ns;

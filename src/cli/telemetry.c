@@ -223,6 +223,9 @@ static void count_attempt(struct telemetry *telemetry, const char *label,
 	proxy_metrics_observe(proxy,
 			      result->full ? PROXY_SYNC_FULL_DURATION : PROXY_SYNC_PART_DURATION,
 			      label, took);
+	if (result->cleanup_failures > 0)
+		proxy_metrics_add(proxy, PROXY_NFT_CLEANUP_FAILURES, label, "",
+				  (double)result->cleanup_failures);
 }
 
 static void count_failure(struct telemetry *telemetry, const char *label,

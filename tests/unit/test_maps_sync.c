@@ -24,6 +24,7 @@
 static struct {
 	const char *poisoned; /* a service port that the kernel refuses; NULL: none */
 	int vanished;         /* so many lists of clients hold one that is gone */
+	bool unreadable;      /* clients cannot be listed */
 } faults;
 
 void __real_elements_of_destination(const struct port_plan *port,
@@ -60,6 +61,8 @@ int __wrap_clients_find(struct nft_socket *socket, enum family family, struct st
 {
 	int r = __real_clients_find(socket, family, state, stale, ret, err);
 
+	if (faults.unreadable)
+		return err_set(err, -EIO, "made to fail");
 	if (faults.vanished == 0 || r < 0)
 		return r;
 	faults.vanished--;
@@ -131,6 +134,7 @@ static void host_init(struct node_host *host)
 	host->world.settings.node_ports.match_all = true;
 	faults.poisoned = NULL;
 	faults.vanished = 0;
+	faults.unreadable = false;
 	assert_int_equal(nft_socket_open(&host->socket, &err), 0);
 	open_sync(host);
 }
@@ -440,6 +444,23 @@ static void clients_that_time_out_all_the_time_do_no_harm(void **state attr_unus
 	host_done(&host);
 }
 
+/* They time out by themselves: the sync is good, and its result tells of it once. */
+static void clients_that_cannot_be_forgotten_are_a_failed_cleanup(void **state attr_unused)
+{
+	struct node_host host;
+
+	start_with_clients(&host);
+	assert_int_equal(host.result.cleanup_failures, 0);
+	serve(&host, "a", 1, 2, 10800);
+	faults.unreadable = true;
+	expect_sync(&host);
+	assert_int_equal(host.result.cleanup_failures, 1);
+	faults.unreadable = false;
+	expect_sync(&host);
+	assert_int_equal(host.result.cleanup_failures, 0);
+	host_done(&host);
+}
+
 /* -- chains with a number */
 
 static void chains_that_nobody_uses_go_after_two_rounds(void **state attr_unused)
@@ -463,6 +484,28 @@ static void chains_that_nobody_uses_go_after_two_rounds(void **state attr_unused
 	expect_sync(&host);
 	assert_false(host.result.full);
 	assert_true(has_chain("pick-20") && has_chain("remember-77"));
+	host_done(&host);
+}
+
+/* Somebody else's rule leads to it. The next sync is full, and its result tells of it. */
+static void a_chain_that_cannot_be_removed_is_a_failed_cleanup(void **state attr_unused)
+{
+	struct node_host host;
+
+	host_init(&host);
+	serve(&host, "a", 1, 20, 0);
+	expect_sync(&host);
+	serve(&host, "a", 1, 2, 0);
+	expect_sync(&host);
+	assert_true(maps_sync_age_chains(host.sync));
+	run("nft 'add chain ip kube-proxy mine; add rule ip kube-proxy mine goto pick-20'");
+	assert_false(maps_sync_age_chains(host.sync));
+	expect_sync(&host);
+	assert_true(host.result.full);
+	assert_int_equal(host.result.cleanup_failures, 1);
+	assert_false(has_chain("pick-20"));
+	expect_sync(&host);
+	assert_int_equal(host.result.cleanup_failures, 0);
 	host_done(&host);
 }
 
@@ -520,7 +563,9 @@ int main(void)
 		cmocka_unit_test(an_endpoint_and_its_clients_go_in_one_transaction),
 		cmocka_unit_test(a_client_that_timed_out_in_between_does_no_harm),
 		cmocka_unit_test(clients_that_time_out_all_the_time_do_no_harm),
+		cmocka_unit_test(clients_that_cannot_be_forgotten_are_a_failed_cleanup),
 		cmocka_unit_test(chains_that_nobody_uses_go_after_two_rounds),
+		cmocka_unit_test(a_chain_that_cannot_be_removed_is_a_failed_cleanup),
 		cmocka_unit_test(a_chain_that_is_used_again_stays),
 		cmocka_unit_test(chains_behind_others_go_after_them),
 	};

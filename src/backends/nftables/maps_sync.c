@@ -38,7 +38,8 @@ struct maps_sync {
 	int64_t listing_ns;  /* what the last list of clients took */
 	size_t clients_from; /* the message of a delta from which on clients are forgotten */
 	size_t n_written;
-	struct addr *addresses; /* of this host's interfaces, as last read */
+	size_t cleanup_failures; /* that no result has told yet */
+	struct addr *addresses;  /* of this host's interfaces, as last read */
 	size_t n_addresses;
 	bool blind; /* they could not be read the last time */
 };
@@ -375,6 +376,7 @@ static void forget_clients(struct maps_sync *sync)
 	if (!state_lost_members(sync->state))
 		return;
 	r = sweep(sync->socket, sync->batch, sync->settings->family, sync->state, &err);
+	sync->cleanup_failures += r < 0;
 	if (r < 0)
 		log_warning("Cannot forget clients of endpoints that are gone, they time out",
 			    KV("ipFamily", LOG_STR(family_name(sync->settings->family))),
@@ -466,6 +468,8 @@ void maps_sync_run(struct maps_sync *sync, const struct model *model,
 	ret->rules = sync->n_written;
 	state_count_no_local(sync->state, &ret->no_local_internal, &ret->no_local_external);
 	ret->write_failed = ret->error < 0;
+	ret->cleanup_failures = sync->cleanup_failures;
+	sync->cleanup_failures = 0;
 	ret->duration_ns = clock_now_ns() - start;
 }
 
@@ -489,14 +493,17 @@ bool maps_sync_age_chains(struct maps_sync *sync)
 {
 	struct batch_writer writer;
 	struct err err;
+	int r;
 
 	if (sync->need_full)
 		return false;
 	begin_batch(sync, &writer);
 	state_age_chains(sync->state, remove_chain, &writer);
 	end_batch(&writer);
-	if (send_delta(sync, &err) < 0) {
-		sync->need_full = true; /* which removes them too */
+	r = send_delta(sync, &err);
+	if (r < 0) {
+		sync->need_full = true;                 /* which removes them too */
+		sync->cleanup_failures += r != -ESTALE; /* which was not even tried */
 		log_debug(2, "Cannot remove chains that nobody uses, the next sync is full",
 			  KV("ipFamily", LOG_STR(family_name(sync->settings->family))),
 			  KV("err", LOG_STR(err.text)));

@@ -82,6 +82,11 @@ class Site:
         self.crowd.node.run('nft', '-f', '-', stdin=script, timeout=120)
 
     def listing(self):
+        """Rules, and in nftables mode elements, in no order that the kernel may choose."""
+        if self.crowd.mode == 'nftables':
+            listed = self.crowd.node.run('nft', 'list', 'table', 'ip', 'kube-proxy', timeout=120)
+            words = re.sub(r'packets \d+ bytes \d+|elements =', '', listed)
+            return sorted(word.strip(' {}\t') for word in re.split('[,\n]', words))
         return sorted(re.sub(r' \[\d+:\d+\]', '', line) for line in self.crowd.node.run('iptables-save', timeout=120).splitlines()
                       if not line.startswith('#'))
 
@@ -95,8 +100,18 @@ def pick_chains(site, count):
     return random.Random(1).sample(names, count)
 
 
-def handles(site, chain, pattern):
-    lines = site.crowd.node.run('nft', '-a', 'list', 'chain', 'ip', 'nat', chain, timeout=120).splitlines()
+def pick_services(site, count):
+    """Keys in the map of services."""
+    numbers = random.Random(1).sample(range(site.crowd.services), count)
+    return [service_key(number) for number in numbers]
+
+
+def service_key(number):
+    return f'{{ {text(SERVICES_FROM + number + 1)} . tcp . 80 }}'
+
+
+def handles(site, chain, pattern, table='nat'):
+    lines = site.crowd.node.run('nft', '-a', 'list', 'chain', 'ip', table, chain, timeout=120).splitlines()
     return [re.search(r'# handle (\d+)', line)[1] for line in lines if pattern in line and '# handle' in line]
 
 
@@ -122,16 +137,40 @@ def whole_chain(site, chain):
     return entry_of_service(site, chain) + f'flush chain ip nat {chain}\ndelete chain ip nat {chain}\n'
 
 
+def element_of_service(_site, key):
+    return f'delete element ip kube-proxy service-ips {key}\n'
+
+
+def element_of_another(_site, _key):
+    return 'add element ip kube-proxy service-ips { 203.0.113.1 . tcp . 80 : drop }\n'
+
+
+def rule_of_base_chain(site, _key):
+    return f'delete rule ip kube-proxy nat-prerouting handle {handles(site, "nat-prerouting", "jump", "kube-proxy")[0]}\n'
+
+
+def rules_of_chain(_site, _key):
+    return 'flush chain ip kube-proxy services\n'
+
+
+def elements_of_map(_site, _key):
+    return 'flush map ip kube-proxy service-ips\n'
+
+
+NFTABLES_KINDS = (('one element of map service-ips deleted', element_of_service), ('one foreign element added to it', element_of_another),
+                  ('one rule of base chain nat-prerouting', rule_of_base_chain), ('all rules of chain services', rules_of_chain))
+NFTABLES_MAP = (('all elements of map service-ips', elements_of_map),)
+
 KINDS = (('one rule of an endpoint', rule_of_endpoint), ('all rules of a Service\'s chain', rule_of_service),
          ('a Service\'s entry in KUBE-SERVICES', entry_of_service), ('a Service\'s chain and its entry', whole_chain))
 
 
-def singles(site, count):
-    rows = []
-    for what, make in KINDS:
+def singles(site, kinds, count):
+    rows, pick = [], pick_services if site.crowd.mode == 'nftables' else pick_chains
+    for what, make in kinds:
         found, wanted = [], site.listing()
-        for chain in pick_chains(site, count):
-            script = make(site, chain)
+        for victim in pick(site, count):
+            script = make(site, victim)
             found.append(site.damage(lambda script=script: site.nft(script)))
         if site.listing() != wanted:
             raise RuntimeError(f'{what}: the rules are not what they were')
@@ -152,8 +191,7 @@ def served(site):
     """A sample of cluster IPs, the last among them, is in the map of services."""
     numbers = [*range(0, site.crowd.services, max(1, site.crowd.services // 20)), site.crowd.services - 1]
     for number in numbers:
-        key = f'{{ {text(SERVICES_FROM + number + 1)} . tcp . 80 }}'
-        site.crowd.node.run('nft', 'get', 'element', 'ip', 'kube-proxy', 'service-ips', key)
+        site.crowd.node.run('nft', 'get', 'element', 'ip', 'kube-proxy', 'service-ips', service_key(number))
 
 
 def flushes(site, count):
@@ -212,12 +250,23 @@ class Report:
 def measure_iptables(report, services, program, singly):
     site = Site(services, 'iptables')
     try:
-        for what, values in singles(site, singly):
+        for what, values in singles(site, KINDS, singly):
             report.add(services, 'iptables', what, values, SINGLE_BAR_MS, f'{SINGLE_BAR_MS} ms')
         price = kernel_price_ms(site, program)['load_ms']
         report.add(services, 'iptables', '`nft flush ruleset`', flushes(site, FLUSHES), COLD_BAR * price,
                    f'{COLD_BAR} x {price:.0f} ms, the kernel\'s price of a cold load')
         report_storm(report, site, services)
+    finally:
+        site.crowd.close()
+
+
+def measure_nftables_singles(report, services, singly):
+    site = Site(services, 'nftables')
+    try:
+        for what, values in singles(site, NFTABLES_KINDS, singly):
+            report.add(services, 'nftables', what, values, SINGLE_BAR_MS, f'{SINGLE_BAR_MS} ms')
+        for what, values in singles(site, NFTABLES_MAP, min(FLUSHES, singly)):
+            report.add(services, 'nftables', what, values, FLUSH_BAR_MS, f'{FLUSH_BAR_MS} ms')
     finally:
         site.crowd.close()
 
@@ -246,6 +295,7 @@ def main():
     parser.add_argument('--modes', default='iptables,nftables')
     parser.add_argument('--iptables-services', type=int, default=5000)
     parser.add_argument('--nftables-services', type=int, default=10000)
+    parser.add_argument('--nftables-single-services', type=int, default=5000)
     parser.add_argument('--singles', type=int, default=SINGLE)
     parser.add_argument('--dry', action='store_true', help='do not write the page')
     given = parser.parse_args()
@@ -254,6 +304,7 @@ def main():
     if 'iptables' in given.modes:
         measure_iptables(report, given.iptables_services, str((given.build / 'bench' / 'bench-kernel-price').absolute()), given.singles)
     if 'nftables' in given.modes:
+        measure_nftables_singles(report, given.nftables_single_services, given.singles)
         measure_nftables(report, given.nftables_services)
     if not given.dry:
         report_part.write('repair', 'bench-repair', report.page(where))

@@ -487,16 +487,22 @@ static void chains_that_nobody_uses_go_after_two_rounds(void **state attr_unused
 	host_done(&host);
 }
 
+/* Chain pick-20. */
+static void start_with_an_idle_chain(struct node_host *host)
+{
+	host_init(host);
+	serve(host, "a", 1, 20, 0);
+	expect_sync(host);
+	serve(host, "a", 1, 2, 0);
+	expect_sync(host);
+}
+
 /* Somebody else's rule leads to it. The next sync is full, and its result tells of it. */
 static void a_chain_that_cannot_be_removed_is_a_failed_cleanup(void **state attr_unused)
 {
 	struct node_host host;
 
-	host_init(&host);
-	serve(&host, "a", 1, 20, 0);
-	expect_sync(&host);
-	serve(&host, "a", 1, 2, 0);
-	expect_sync(&host);
+	start_with_an_idle_chain(&host);
 	assert_true(maps_sync_age_chains(host.sync));
 	run("nft 'add chain ip kube-proxy mine; add rule ip kube-proxy mine goto pick-20'");
 	assert_false(maps_sync_age_chains(host.sync));
@@ -513,11 +519,7 @@ static void a_chain_that_is_used_again_stays(void **state attr_unused)
 {
 	struct node_host host;
 
-	host_init(&host);
-	serve(&host, "a", 1, 20, 0);
-	expect_sync(&host);
-	serve(&host, "a", 1, 2, 0);
-	expect_sync(&host);
+	start_with_an_idle_chain(&host);
 	maps_sync_age_chains(host.sync);
 	serve(&host, "a", 1, 20, 0);
 	expect_sync(&host);

@@ -8,8 +8,6 @@ smallest and the largest header.
 Rules play no part in counting; so the numbers are compared in both modes, and what becomes of flows in one each.
 """
 
-import sys
-
 import pytest
 
 from lab import scrape
@@ -18,7 +16,6 @@ from lab.manifests import Service
 from lab.prometheus import promtool
 from lab.topology import NODE, wait_for
 
-ASK = "import sys, urllib.request as u; sys.stdout.write(u.urlopen('http://127.0.0.1:10249/metrics').read().decode())"
 IP = {4: 20, 6: 40}
 UDP = 8
 TCP = (20, 40)  # without options, with all that a SYN has
@@ -26,15 +23,11 @@ ANSWER = len(b"HTTP/1.1 200 OK\r\nContent-Length: 00\r\n\r\n")
 N = 12
 
 
-def page(cluster):
-    return cluster.node.run(sys.executable, "-c", ASK)
-
-
 class Numbers:
     """Of all Services, at one moment."""
 
     def __init__(self, cluster):
-        self.values = scrape.values(page(cluster))
+        self.values = scrape.values(scrape.page_of(cluster.node))
 
     def rounds(self):
         return self.values[("portolan_service_traffic_rounds_total", ())]
@@ -117,7 +110,7 @@ def test_promtool_finds_nothing_to_fix(metered):
     metered.serve(web)
     metered.pods[0].request(web.cluster_ip[4], web.port, "TCP")
     assert after_a_round(metered).of("connections_total", "web")
-    done = promtool("check", "metrics", stdin=page(metered))
+    done = promtool("check", "metrics", stdin=scrape.page_of(metered.node))
     assert [row for row in (done.stdout + done.stderr).splitlines() if row.startswith("portolan_")] == []
 
 

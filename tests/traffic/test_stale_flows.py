@@ -6,6 +6,7 @@ clean-up follows a sync, and rules are seen in force a little earlier, so a flow
 
 import pytest
 
+from lab import scrape
 from lab.manifests import Endpoint, Service
 from lab.topology import NODE, wait_for
 
@@ -40,13 +41,30 @@ def reach(talks, pod):
         wait_for(lambda one=one: one.ask().pod == name, what=f"the flow reaches {name}")
 
 
+def flows(cluster, pod, family):
+    """How many the kernel has that lead to the pod. None of them can change where it leads."""
+    listed = cluster.node.run("conntrack", "-L", "-f", f"ipv{family}", "-p", "udp", "--reply-src", pod.address[family])
+    return len(listed.splitlines())
+
+
+def forgotten(cluster, family):
+    """How many flows the daemon says that it deleted."""
+    name = "kubeproxy_conntrack_reconciler_deleted_entries_total"
+    return scrape.values(scrape.page_of(cluster.node)).get((name, (("ip_family", f"IPv{family}"),)), 0)
+
+
 def test_an_endpoint_is_replaced(cluster, talk, family):
+    """The metric counts the flows that are gone, each once."""
     service = cluster.serve(dns(120, cluster.pods[1:2]))
     talks = [talk(*way) for way in ways(cluster, service, family)]
     reach(talks, cluster.pods[1])
+    counted = forgotten(cluster, family)
+    assert flows(cluster, cluster.pods[1], family) == len(talks)
     service.pods = cluster.pods[2:3]
     cluster.serve(service)
     reach(talks, cluster.pods[2])
+    assert flows(cluster, cluster.pods[1], family) == 0
+    assert forgotten(cluster, family) - counted == len(talks)
 
 
 def test_an_endpoint_no_longer_serves(cluster, talk, family):

@@ -8,6 +8,7 @@
 #include "cli/telemetry.h"
 
 #include <assert.h>
+#include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -31,12 +32,21 @@
 #define HEALTH_PERIODS 2 /* a sync that is this many sync periods late is a bad sign */
 #define CODE_TEXT_MAX  12
 
+/* Answers that are on their way are let through before their flows are forgotten: a reply without its flow would reach nobody.
+ * Changes that come meanwhile put it off, up to the second. */
+#define FLOWS_GRACE_NS     (100 * CLOCK_NS_PER_MS)
+#define FLOWS_GRACE_MAX_NS (1000 * CLOCK_NS_PER_MS)
+
 struct family_telemetry {
+	struct telemetry *telemetry;
+	enum family family;
 	bool on;
 	bool all_doubtful; /* the next good sync is about all services */
 	struct service_health *ports;
 	struct stale_flows *flows;
-	char *flows_failure; /* what was logged last; NULL: nothing */
+	struct event *flows_timer;
+	int64_t flows_since_ns; /* that some wait to be forgotten; 0: none do */
+	char *flows_failure;    /* what was logged last; NULL: nothing */
 };
 
 struct telemetry {
@@ -95,17 +105,15 @@ static void check_service(struct telemetry *telemetry, enum family family, const
 
 /* -- after a good sync */
 
-static void clean_flows(struct telemetry *telemetry, enum family family,
-			const char *const *services, size_t n_services)
+static void forget_flows(struct family_telemetry *f)
 {
-	struct family_telemetry *f = &telemetry->families[family];
-	const char *label = family_name(family);
+	struct telemetry *telemetry = f->telemetry;
+	const char *label = family_name(f->family);
 	int64_t begun = clock_now_ns();
 	struct err err;
 	int r;
 
-	if (!stale_flows_prepare(f->flows, telemetry->config.model, services, n_services))
-		return;
+	f->flows_since_ns = 0;
 	r = stale_flows_delete(f->flows, &telemetry->line, &err);
 	proxy_metrics_observe(&telemetry->proxy, PROXY_FLOWS_DURATION, label,
 			      seconds(clock_now_ns() - begun));
@@ -125,6 +133,27 @@ static void clean_flows(struct telemetry *telemetry, enum family family,
 	f->flows_failure = xstrdup(err.text);
 }
 
+static void on_grace_over(evutil_socket_t fd attr_unused, short what attr_unused, void *arg)
+{
+	forget_flows(arg);
+}
+
+static void clean_flows(struct family_telemetry *f, const char *const *services, size_t n_services)
+{
+	int64_t now_ns = clock_now_ns();
+	struct timeval delay;
+
+	if (!stale_flows_prepare(f->flows, f->telemetry->config.model, services, n_services))
+		return;
+	stale_flows_defer(f->flows);
+	if (!f->flows_since_ns)
+		f->flows_since_ns = now_ns;
+	clock_to_timeval(MIN(FLOWS_GRACE_NS, f->flows_since_ns + FLOWS_GRACE_MAX_NS - now_ns),
+			 &delay);
+	if (event_add(f->flows_timer, &delay) < 0)
+		abort(); /* out of memory, as in util.c */
+}
+
 static void look_at(struct telemetry *telemetry, enum family family, const char *const *services,
 		    size_t n_services)
 {
@@ -136,7 +165,7 @@ static void look_at(struct telemetry *telemetry, enum family family, const char 
 		check_service(telemetry, family, services[i]);
 	service_health_open(f->ports);
 	if (n_services > 0)
-		clean_flows(telemetry, family, services, n_services);
+		clean_flows(f, services, n_services);
 }
 
 static void add_key(const char ***keys, size_t *capacity, size_t *n, const char *key)
@@ -608,8 +637,12 @@ int telemetry_set_family(struct telemetry *telemetry, const struct settings *set
 	config.addresses = addresses;
 	service_health_free(f->ports);
 	f->ports = service_health_new(telemetry->config.loop, &config);
-	if (!f->flows)
+	if (!f->flows) {
+		f->telemetry = telemetry;
+		f->family = settings->family;
 		f->flows = stale_flows_new(settings->family, telemetry->config.terminate);
+		f->flows_timer = evtimer_new(telemetry->config.loop, on_grace_over, f);
+	}
 	f->on = f->all_doubtful = true;
 	readiness_add_family(telemetry->readiness, settings->family);
 	telemetry->health.timeout_ns = HEALTH_PERIODS * settings->sync_period_ns;
@@ -621,9 +654,15 @@ struct telemetry *telemetry_free(struct telemetry *telemetry)
 	if (!telemetry)
 		return NULL;
 	for (enum family family = 0; family < FAMILY_COUNT; family++) {
-		service_health_free(telemetry->families[family].ports);
-		stale_flows_free(telemetry->families[family].flows);
-		free(telemetry->families[family].flows_failure);
+		struct family_telemetry *f = &telemetry->families[family];
+
+		if (f->flows_since_ns)
+			forget_flows(f);
+		if (f->flows_timer)
+			event_free(f->flows_timer);
+		service_health_free(f->ports);
+		stale_flows_free(f->flows);
+		free(f->flows_failure);
 	}
 	readiness_free(telemetry->readiness);
 	metrics_free(telemetry->metrics);

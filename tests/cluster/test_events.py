@@ -10,7 +10,7 @@ from world import World
 
 LIMIT = 100
 MAX = '/proc/sys/net/netfilter/nf_conntrack_max'
-HEALTH_PORT = 31055
+HEALTH_PORT = 30055
 OWN_PORTS = {10256: 'FailedToStartProxierHealthcheck', 10249: 'FailedToStartMetricServer'}
 HOLD = """
 import socket, sys, time

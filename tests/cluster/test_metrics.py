@@ -22,7 +22,7 @@ EQUAL = ('kubeproxy_sync_proxy_rules_iptables_total', 'kubeproxy_sync_proxy_rule
 
 
 #: A health check port that somebody else has, and how /proc shows it listening
-HEALTH_PORT = 31234
+HEALTH_PORT = 30034
 HELD = f':{HEALTH_PORT:04X} 00000000000000000000000000000000:0000 0A'
 HOLD = """
 import socket, sys

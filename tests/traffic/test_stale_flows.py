@@ -4,9 +4,14 @@ void. Without a clean-up after syncs none of these flows would ever reach anothe
 clean-up follows a sync, and rules are seen in force a little earlier, so a flow may be answered as before for a moment.
 """
 
+import os
+import signal
+import sys
+
 import pytest
 
 from lab import scrape
+from lab.daemon import Log
 from lab.manifests import Endpoint, Service
 from lab.topology import NODE, wait_for
 
@@ -65,6 +70,48 @@ def test_an_endpoint_is_replaced(cluster, talk, family):
     reach(talks, cluster.pods[2])
     assert flows(cluster, cluster.pods[1], family) == 0
     assert forgotten(cluster, family) - counted == len(talks)
+
+
+SLOW = """
+import socket, sys, time
+with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as server:
+    server.bind(("::", 9053))
+    print("ready", flush=True)
+    _question, client = server.recvfrom(100)
+    print("asked", flush=True)
+    time.sleep(0.08)
+    server.sendto(b"answer", client)
+"""
+ASK = """
+import socket, sys
+with socket.socket(socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET, socket.SOCK_DGRAM) as client:
+    client.settimeout(5)
+    client.connect((sys.argv[1], 53))
+    client.send(b"question")
+    print(client.recv(100).decode(), flush=True)
+"""
+
+
+def begin(request, place, *argv):
+    """A program whose lines can be waited for."""
+    read, write = os.pipe()
+    pid = place.agent.call("spawn", [write], argv=[sys.executable, "-c", *argv])
+    os.close(write)
+    request.addfinalizer(lambda: place.agent.call("wait", pid=pid, timeout=10))
+    request.addfinalizer(lambda: place.agent.call("kill", pid=pid, number=signal.SIGKILL))
+    return Log(read)
+
+
+def test_an_answer_on_its_way_is_let_through(cluster, family, request):
+    """The pod thinks for 80 ms; meanwhile it leaves the Service."""
+    service = cluster.serve(Service("slow", 129, cluster.pods[1:2], proto="UDP", port=53, target=9053))
+    server = begin(request, cluster.pods[1].namespace, SLOW)
+    server.wait_line("ready")
+    client = begin(request, cluster.pods[0].namespace, ASK, service.cluster_ip[family])
+    server.wait_line("asked")
+    service.pods = cluster.pods[2:3]
+    cluster.serve(service)
+    client.wait_line("answer")
 
 
 def test_an_endpoint_no_longer_serves(cluster, talk, family):

@@ -66,7 +66,7 @@ struct stale_flows {
 	struct map services;          /* known_service by key */
 	struct judgement *judgements; /* sorted by front */
 	size_t n_judgements, judgements_capacity;
-	bool unfinished; /* not all could be carried out: they count until they can, or newer ones do */
+	bool unfinished; /* put off, or not all could be carried out: they count until they are */
 };
 
 /* -- small things */
@@ -513,6 +513,11 @@ static int dump_protocol(const struct stale_flows *flows, struct nfnetlink_line 
 		r = conntrack_dump(line, &filter, collect, collected, err);
 	}
 	return r;
+}
+
+void stale_flows_defer(struct stale_flows *flows)
+{
+	flows->unfinished = true;
 }
 
 /* One that cannot be deleted does not keep the others; the first error is told. */

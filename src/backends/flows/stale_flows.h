@@ -42,12 +42,14 @@ const char *stale_flows_next(const struct stale_flows *flows, size_t *at);
 /* -- what changed is noted, then flows are judged by it, and deleted. */
 
 /*
- * Looks at services (keys) that a good sync was about. Replaces what was judged by before, but for
- * what a deletion could not finish. False: no flow can be stale.
+ * Looks at services (keys) that a good sync was about. Replaces what was judged by before, or adds to
+ * what was put off or could not be finished. False: no flow can be stale.
  */
 bool stale_flows_prepare(struct stale_flows *flows, const struct model *model,
 			 const char *const *services, size_t n_services);
 bool stale_flows_judge(const struct stale_flows *flows, const struct conntrack_flow *flow);
+/* Deleting comes later: until then the next syncs add to what is judged by. */
+void stale_flows_defer(struct stale_flows *flows);
 /*
  * Judges all there are, and forgets what it judged by. Returns how many were deleted. After an error
  * nothing is forgotten: what the next sync is about is judged together with it. line: see

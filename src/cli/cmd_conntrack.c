@@ -9,6 +9,7 @@
 #include "cli/output.h"
 #include "cli/snapshot.h"
 #include "explain/aim.h"
+#include "kernel/nfnetlink.h"
 
 struct conntrack_job {
 	struct aim aim;
@@ -117,13 +118,15 @@ static const struct service *find_service(const struct conntrack_job *job,
 
 static int read_flows(struct service_flows *flows, bool *ret_incomplete, struct err *err)
 {
+	struct nfnetlink_line line = {0};
 	int r = 0;
 
 	for (size_t i = 0; r >= 0 && i < service_flows_n_filters(flows); i++) {
-		r = conntrack_dump(NULL, service_flows_filter(flows, i), service_flows_see, flows,
+		r = conntrack_dump(&line, service_flows_filter(flows, i), service_flows_see, flows,
 				   err);
 		*ret_incomplete = *ret_incomplete || r > 0;
 	}
+	nfnetlink_line_done(&line);
 	service_flows_finish(flows);
 	return r < 0 ? r : 0;
 }

@@ -66,6 +66,15 @@ ssize_t nfnetlink_read(const struct mnl_socket *socket, void *buffer, size_t siz
 	}
 }
 
+void nfnetlink_discard(const struct mnl_socket *socket, void *buffer, size_t size)
+{
+	ssize_t n;
+
+	do
+		n = nfnetlink_read(socket, buffer, size);
+	while (n > 0 || n == -ENOBUFS || n == -EMSGSIZE);
+}
+
 struct nlmsghdr *nfnetlink_begin(void *buffer, uint8_t subsystem, uint8_t command, uint8_t family,
 				 uint16_t flags, uint32_t sequence)
 {
@@ -87,16 +96,6 @@ void nfnetlink_line_done(struct nfnetlink_line *line)
 		mnl_socket_close(take(line->socket));
 }
 
-/* A dump that broke off goes on being made as it is read. */
-static void read_rest(const struct mnl_socket *socket, void *buffer, size_t size)
-{
-	ssize_t n;
-
-	do
-		n = nfnetlink_read(socket, buffer, size);
-	while (n > 0 || n == -ENOBUFS || n == -EMSGSIZE);
-}
-
 static int read_answers(const struct nfnetlink_line *line, mnl_cb_t fn, void *arg)
 {
 	_Alignas(struct nlmsghdr) char answer[ANSWER_MAX];
@@ -112,7 +111,7 @@ static int read_answers(const struct nfnetlink_line *line, mnl_cb_t fn, void *ar
 				       mnl_socket_get_portid(line->socket), fn, arg);
 		if (n < 0 || r < 0) {
 			r = n < 0 ? (int)n : -errno;
-			read_rest(line->socket, answer, sizeof(answer));
+			nfnetlink_discard(line->socket, answer, sizeof(answer));
 		}
 	}
 	return r;

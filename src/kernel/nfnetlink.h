@@ -20,6 +20,9 @@ int nfnetlink_buffer(const struct mnl_socket *socket, int option, int size);
  * read on for the others; -EMSGSIZE: it is larger than the buffer, and lost; another errno. */
 ssize_t nfnetlink_read(const struct mnl_socket *socket, void *buffer, size_t size);
 
+/* Reads what is there for nobody; a dump that broke off goes on being made as it is read. */
+void nfnetlink_discard(const struct mnl_socket *socket, void *buffer, size_t size);
+
 /* The head of a message, at the start of an aligned buffer; attributes come next. */
 struct nlmsghdr *nfnetlink_begin(void *buffer, uint8_t subsystem, uint8_t command, uint8_t family,
 				 uint16_t flags, uint32_t sequence);

@@ -83,12 +83,7 @@ ssize_t nft_socket_read(struct nft_socket *socket, const void **ret)
 
 void nft_socket_discard(struct nft_socket *socket)
 {
-	const void *unread;
-	ssize_t left;
-
-	do
-		left = nft_socket_read(socket, &unread);
-	while (left > 0 || left == -ENOBUFS || left == -EMSGSIZE);
+	nfnetlink_discard(socket->mnl, socket->buffer, NFT_READ_SIZE);
 }
 
 int nft_socket_send(struct nft_socket *socket, struct iovec *pieces, size_t n)

@@ -296,7 +296,8 @@ static void join_judgements(struct stale_flows *flows, size_t n_old)
 	if (n < n_old && n_newer > 0)
 		memmove(flows->judgements + n, newer, n_newer * sizeof(*newer));
 	flows->n_judgements = n + n_newer;
-	sort_judgements(flows->judgements, flows->n_judgements);
+	if (n > 0)
+		sort_judgements(flows->judgements, flows->n_judgements);
 }
 
 static void judge_udp_port(struct stale_flows *flows, const struct known_port *port)

@@ -238,10 +238,12 @@ static void put_missing(struct walk *walk, const struct element *element)
 
 static void put_unwanted(struct walk *walk, const struct diff_element *found)
 {
+	bool lingers = !found->odd && container_types[found->element.container].lingers;
 	cleanup_free char *words = words_of(walk->family, found);
 	cleanup_free char *service = service_of(walk->wanted, &found->element);
 
-	diff_put(walk->diff, walk->place, '+', walk->at, words, service);
+	if (!lingers)
+		diff_put(walk->diff, walk->place, '+', walk->at, words, service);
 	walk->at[DIFF_KERNEL]++;
 }
 

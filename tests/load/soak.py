@@ -91,7 +91,7 @@ def differences(mode, found, wanted):
     lines = []
     for family in (4, 6):
         if mode == "nftables":
-            lines += dump.differences(dump.canonical(found[family]), dump.canonical(wanted[family]))
+            lines += dump.differences(dump.canonical(found[family]), dump.canonical(wanted[family]), dump.LINGERING)
             lines += dump.chain_differences(found[family], wanted[family]) + dump.picks_agree(found[family])
             continue
         for table in set(found[family]) | set(wanted[family]):

@@ -13,6 +13,8 @@ from evaluator import Table
 NAMES = {4: 'ip', 6: 'ip6'}
 SLOTS = ('endpoints', 'local-endpoints', 'nodeport-endpoints', 'nodeport-local-endpoints')
 MEMORY = ('affinity', 'local-affinity')
+#: Whose elements stay for a while after their last use.
+LINGERING = 'hairpin-connections'
 #: Chains that are made when they are needed and kept until the next start.
 ON_DEMAND = re.compile(r'(nodeport-)?(masq-|local-)?pick-\d+|remember-\d+')
 
@@ -59,15 +61,15 @@ def canonical(table):
     return made
 
 
-def differences(one, other):
-    """Of two canonical forms, in words."""
+def differences(one, other, lingering=None):
+    """Of two canonical forms, in words. In the container `lingering` the first may hold more."""
     lines = []
     for name in sorted(set(one) | set(other)):
         a, b = one.get(name), other.get(name)
         if a is None or b is None:
             lines.append(f'{name}: only in the {"second" if a is None else "first"}')
             continue
-        for key in sorted(set(a) | set(b), key=str):
+        for key in sorted(set(b) if name == lingering else set(a) | set(b), key=str):
             if key not in a or key not in b or a[key] != b[key]:
                 lines.append(f'{name} {key}: {a.get(key, "absent")} / {b.get(key, "absent")}')
     return lines

@@ -163,8 +163,9 @@ static void expect_sync(struct node_host *host)
 		fail_msg("%s", host->result.err.text);
 }
 
-/* ns1/NAME at 10.96.0.NUMBER, endpoints 10.1.1.1 and so on. */
-static void serve(struct node_host *host, const char *name, int number, int n_endpoints, int sticky)
+/* ns1/NAME at 10.96.0.NUMBER, endpoints 10.1.1.1 and so on, all of that node. */
+static void serve_at(struct node_host *host, const char *name, int number, int n_endpoints,
+		     int sticky, const char *node)
 {
 	cleanup_free char *key = xasprintf("ns1/%s", name);
 	cleanup_free char *slice_key = xasprintf("ns1/%s-1", name);
@@ -179,9 +180,14 @@ static void serve(struct node_host *host, const char *name, int number, int n_en
 	for (int i = 1; i <= n_endpoints; i++) {
 		cleanup_free char *endpoint = xasprintf("10.1.1.%d", i);
 
-		build_endpoint(slice, endpoint, OTHER, BUILD_READY);
+		build_endpoint(slice, endpoint, node, BUILD_READY);
 	}
 	model_set_slice(host->world.model, slice);
+}
+
+static void serve(struct node_host *host, const char *name, int number, int n_endpoints, int sticky)
+{
+	serve_at(host, name, number, n_endpoints, sticky, OTHER);
 }
 
 /* What a command of the shell writes; it must end well. */
@@ -470,16 +476,16 @@ static void chains_that_nobody_uses_go_after_two_rounds(void **state attr_unused
 	host_init(&host);
 	serve(&host, "a", 1, 20, 77);
 	expect_sync(&host);
-	assert_false(maps_sync_idle_chains(host.sync));
+	assert_false(maps_sync_idle(host.sync));
 	serve(&host, "a", 1, 2, 78);
 	expect_sync(&host);
-	assert_true(maps_sync_idle_chains(host.sync));
-	assert_true(maps_sync_age_chains(host.sync));
+	assert_true(maps_sync_idle(host.sync));
+	assert_true(maps_sync_age(host.sync));
 	assert_true(has_chain("pick-20") && has_chain("remember-77"));
-	assert_true(maps_sync_age_chains(host.sync));
+	assert_true(maps_sync_age(host.sync));
 	assert_false(has_chain("pick-20") || has_chain("remember-77"));
 	assert_true(has_chain("pick-16") && has_chain("remember-78"));
-	assert_false(maps_sync_idle_chains(host.sync));
+	assert_false(maps_sync_idle(host.sync));
 	serve(&host, "a", 1, 20, 77);
 	expect_sync(&host);
 	assert_false(host.result.full);
@@ -503,9 +509,9 @@ static void a_chain_that_cannot_be_removed_is_a_failed_cleanup(void **state attr
 	struct node_host host;
 
 	start_with_an_idle_chain(&host);
-	assert_true(maps_sync_age_chains(host.sync));
+	assert_true(maps_sync_age(host.sync));
 	run("nft 'add chain ip kube-proxy mine; add rule ip kube-proxy mine goto pick-20'");
-	assert_false(maps_sync_age_chains(host.sync));
+	assert_false(maps_sync_age(host.sync));
 	expect_sync(&host);
 	assert_true(host.result.full);
 	assert_int_equal(host.result.cleanup_failures, 1);
@@ -520,10 +526,10 @@ static void a_chain_that_is_used_again_stays(void **state attr_unused)
 	struct node_host host;
 
 	start_with_an_idle_chain(&host);
-	maps_sync_age_chains(host.sync);
+	maps_sync_age(host.sync);
 	serve(&host, "a", 1, 20, 0);
 	expect_sync(&host);
-	maps_sync_age_chains(host.sync);
+	maps_sync_age(host.sync);
 	assert_true(has_chain("pick-20"));
 	host_done(&host);
 }
@@ -543,12 +549,96 @@ static void chains_behind_others_go_after_them(void **state attr_unused)
 	assert_true(has_chain("nodeport-masq-pick-20") && has_chain("nodeport-pick-20"));
 	serve(&host, "a", 1, 1, 0);
 	expect_sync(&host);
-	maps_sync_age_chains(host.sync);
-	maps_sync_age_chains(host.sync);
+	maps_sync_age(host.sync);
+	maps_sync_age(host.sync);
 	assert_false(has_chain("nodeport-masq-pick-20"));
-	maps_sync_age_chains(host.sync);
+	maps_sync_age(host.sync);
 	assert_false(has_chain("nodeport-pick-20"));
-	assert_false(maps_sync_idle_chains(host.sync));
+	assert_false(maps_sync_idle(host.sync));
+	host_done(&host);
+}
+
+/* -- endpoints that may reach themselves */
+
+static bool may_reach_itself(int endpoint)
+{
+	cleanup_free char *words =
+		xasprintf("10.1.1.%d . 10.1.1.%d . tcp . 8080", endpoint, endpoint);
+
+	return lists("set ip kube-proxy hairpin-connections", words);
+}
+
+/* The second of the node's two endpoints has just left. */
+static void start_with_one_that_left(struct node_host *host)
+{
+	host_init(host);
+	serve_at(host, "a", 1, 2, 0, NODE);
+	expect_sync(host);
+	assert_false(maps_sync_idle(host->sync));
+	serve_at(host, "a", 1, 1, 0, NODE);
+	expect_sync(host);
+	assert_false(host->result.full);
+	assert_false(lists("map ip kube-proxy endpoints", "10.1.1.2"));
+}
+
+/* Its last packets may still be on their way. */
+static void an_endpoint_that_left_may_reach_itself_for_two_rounds(void **state attr_unused)
+{
+	struct node_host host;
+
+	start_with_one_that_left(&host);
+	assert_true(may_reach_itself(2) && maps_sync_idle(host.sync));
+	assert_true(maps_sync_age(host.sync));
+	assert_true(may_reach_itself(2) && maps_sync_idle(host.sync));
+	assert_true(maps_sync_age(host.sync));
+	assert_false(may_reach_itself(2) || maps_sync_idle(host.sync));
+	assert_true(may_reach_itself(1));
+	host_done(&host);
+}
+
+static void it_may_after_a_full_sync_too(void **state attr_unused)
+{
+	struct node_host host;
+
+	start_with_one_that_left(&host);
+	assert_true(maps_sync_age(host.sync));
+	model_remove_service(host.world.model, "ns1/a");
+	maps_sync_need_full(host.sync);
+	expect_sync(&host);
+	assert_true(host.result.full);
+	assert_true(may_reach_itself(1) && may_reach_itself(2));
+	assert_true(maps_sync_age(host.sync));
+	assert_true(may_reach_itself(1));
+	assert_false(may_reach_itself(2));
+	assert_true(maps_sync_age(host.sync));
+	assert_false(may_reach_itself(1) || maps_sync_idle(host.sync));
+	host_done(&host);
+}
+
+static void it_may_when_a_service_is_refused_meanwhile(void **state attr_unused)
+{
+	struct node_host host;
+
+	start_with_one_that_left(&host);
+	faults.poisoned = "ns1/bad:http";
+	serve(&host, "bad", 2, 2, 0);
+	expect_sync(&host);
+	assert_int_equal(host.n_refused, 1);
+	assert_true(may_reach_itself(1) && may_reach_itself(2));
+	host_done(&host);
+}
+
+static void one_that_comes_back_stays(void **state attr_unused)
+{
+	struct node_host host;
+
+	start_with_one_that_left(&host);
+	assert_true(maps_sync_age(host.sync));
+	serve_at(&host, "a", 1, 2, 0, NODE);
+	expect_sync(&host);
+	assert_false(host.result.full || maps_sync_idle(host.sync));
+	assert_true(maps_sync_age(host.sync));
+	assert_true(may_reach_itself(2));
 	host_done(&host);
 }
 
@@ -570,6 +660,10 @@ int main(void)
 		cmocka_unit_test(a_chain_that_cannot_be_removed_is_a_failed_cleanup),
 		cmocka_unit_test(a_chain_that_is_used_again_stays),
 		cmocka_unit_test(chains_behind_others_go_after_them),
+		cmocka_unit_test(an_endpoint_that_left_may_reach_itself_for_two_rounds),
+		cmocka_unit_test(it_may_after_a_full_sync_too),
+		cmocka_unit_test(it_may_when_a_service_is_refused_meanwhile),
+		cmocka_unit_test(one_that_comes_back_stays),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

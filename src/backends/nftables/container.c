@@ -25,7 +25,7 @@ const struct container_type container_types[CONTAINER_COUNT] = {
 	[CONTAINER_NO_ENDPOINT_NODEPORTS] = {"no-endpoint-nodeports", "vmap to drop or reject packets to service nodeports with no endpoints", {NODEPORT}, DATA_VERDICT},
 	[CONTAINER_FIREWALLED] = {"firewalled", "destinations that are subject to LoadBalancerSourceRanges", {DESTINATION}, DATA_NONE},
 	[CONTAINER_SOURCE_RANGES] = {"source-ranges", "LoadBalancerSourceRanges of each destination", {DESTINATION, FIELD_ADDRESS}, DATA_NONE, .ranges = true},
-	[CONTAINER_HAIRPIN_CONNECTIONS] = {"hairpin-connections", "local endpoints that reach themselves", {ADDRESS, ADDRESS, NODEPORT}, DATA_NONE},
+	[CONTAINER_HAIRPIN_CONNECTIONS] = {"hairpin-connections", "local endpoints that reach themselves", {ADDRESS, ADDRESS, NODEPORT}, DATA_NONE, .lingers = true},
 	[CONTAINER_AFFINITY_IDS] = {"affinity-ids", "destinations with ClientIP affinity: id of the service port", {DESTINATION}, DATA_ID},
 	[CONTAINER_NODEPORT_AFFINITY_IDS] = {"nodeport-affinity-ids", "NodePorts with ClientIP affinity: id of the service port", {NODEPORT}, DATA_ID},
 	[CONTAINER_AFFINITY_TIMEOUTS] = {"affinity-timeouts", "how long each service port remembers a client", {FIELD_ID}, DATA_VERDICT},

@@ -74,6 +74,7 @@ struct container_type {
 	enum container_data data;
 	bool ranges;  /* the last field of a key is a prefix */
 	bool dynamic; /* written by packets, with a time-out; never flushed */
+	bool lingers; /* elements stay for a while when nobody asks for them any more: shared.h */
 };
 
 #define CONTAINER_DYNAMIC_SIZE 262144

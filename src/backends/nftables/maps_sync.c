@@ -293,29 +293,12 @@ static int send_with_clients(struct maps_sync *sync, struct err *err)
 	return r == 0 ? send_without_clients(sync, err) : r;
 }
 
-/* Once no packet is led to them any more. */
-static int remove_hairpins(struct maps_sync *sync, struct err *err)
-{
-	struct batch_writer writer;
-	size_t n;
-
-	begin_batch(sync, &writer);
-	n = state_write_lost_hairpins(sync->state, &writer.writer);
-	end_batch(&writer);
-	sync->n_written += n;
-	return n > 0 ? send_delta(sync, err) : 0;
-}
-
 static int run_delta(struct maps_sync *sync, const struct state_input *input, struct err *err)
 {
-	int r;
-
 	state_begin(sync->state, input);
 	if (state_lost_members(sync->state) && sync->listing_ns < LISTING_MAX_NS)
-		r = send_with_clients(sync, err);
-	else
-		r = send_without_clients(sync, err);
-	return r < 0 ? r : remove_hairpins(sync, err);
+		return send_with_clients(sync, err);
+	return send_without_clients(sync, err);
 }
 
 /* -- both */
@@ -473,11 +456,11 @@ void maps_sync_run(struct maps_sync *sync, const struct model *model,
 	ret->duration_ns = clock_now_ns() - start;
 }
 
-/* -- chains that nobody uses */
+/* -- what nobody uses */
 
-bool maps_sync_idle_chains(const struct maps_sync *sync)
+bool maps_sync_idle(const struct maps_sync *sync)
 {
-	return !sync->need_full && state_has_idle_chains(sync->state);
+	return !sync->need_full && state_has_idle(sync->state);
 }
 
 static void remove_chain(void *arg, struct chain chain)
@@ -489,7 +472,14 @@ static void remove_chain(void *arg, struct chain chain)
 	batch_writer_delete_chain(writer, name);
 }
 
-bool maps_sync_age_chains(struct maps_sync *sync)
+static void remove_element(void *arg, const struct element *element)
+{
+	struct writer *writer = arg;
+
+	writer->ops->remove(writer, element);
+}
+
+bool maps_sync_age(struct maps_sync *sync)
 {
 	struct batch_writer writer;
 	struct err err;
@@ -498,13 +488,13 @@ bool maps_sync_age_chains(struct maps_sync *sync)
 	if (sync->need_full)
 		return false;
 	begin_batch(sync, &writer);
-	state_age_chains(sync->state, remove_chain, &writer);
+	state_age(sync->state, remove_chain, remove_element, &writer);
 	end_batch(&writer);
 	r = send_delta(sync, &err);
 	if (r < 0) {
 		sync->need_full = true;                 /* which removes them too */
 		sync->cleanup_failures += r != -ESTALE; /* which was not even tried */
-		log_debug(2, "Cannot remove chains that nobody uses, the next sync is full",
+		log_debug(2, "Cannot remove what nobody uses, the next sync is full",
 			  KV("ipFamily", LOG_STR(family_name(sync->settings->family))),
 			  KV("err", LOG_STR(err.text)));
 	}

@@ -41,10 +41,10 @@ void maps_sync_run(struct maps_sync *sync, const struct model *model,
 /* When a Service that was left out wants a sync; REFUSALS_NONE: none does. */
 int64_t maps_sync_retry_ns(const struct maps_sync *sync);
 
-/* Chains with a number that nobody uses: are there any? A call now and then removes them; false: a
- * full sync is needed first. */
-bool maps_sync_idle_chains(const struct maps_sync *sync);
-bool maps_sync_age_chains(struct maps_sync *sync);
+/* Chains with a number and lingering elements that nobody uses: are there any? A call now and then
+ * removes them; false: a full sync is needed first. */
+bool maps_sync_idle(const struct maps_sync *sync);
+bool maps_sync_age(struct maps_sync *sync);
 
 /* Deletes table kube-proxy, whoever made it. 1; 0: it was not there. */
 int maps_sync_delete(struct nft_socket *socket, enum family family, struct err *err);

@@ -26,7 +26,7 @@
  * nobody uses any more.
  */
 
-#define AGE_INTERVAL_NS (60 * CLOCK_NS_PER_SECOND) /* of chains that nobody uses */
+#define AGE_INTERVAL_NS (60 * CLOCK_NS_PER_SECOND) /* of what nobody uses */
 #define TABLE_ATTRIBUTE 1 /* of the messages of all kinds: NFTA_TABLE_NAME, NFTA_CHAIN_TABLE... */
 
 _Static_assert(NFTA_TABLE_NAME == TABLE_ATTRIBUTE && NFTA_CHAIN_TABLE == TABLE_ATTRIBUTE &&
@@ -208,8 +208,7 @@ static void set_timers(struct backend *backend)
 		event_add(backend->retry_timer, &delay);
 	}
 	clock_to_timeval(AGE_INTERVAL_NS, &delay);
-	if (maps_sync_idle_chains(backend->sync) &&
-	    !event_pending(backend->age_timer, EV_TIMEOUT, NULL))
+	if (maps_sync_idle(backend->sync) && !event_pending(backend->age_timer, EV_TIMEOUT, NULL))
 		event_add(backend->age_timer, &delay);
 }
 
@@ -217,7 +216,7 @@ static void on_age_timer(evutil_socket_t fd attr_unused, short what attr_unused,
 {
 	struct backend *backend = arg;
 
-	if (maps_sync_age_chains(backend->sync))
+	if (maps_sync_age(backend->sync))
 		set_timers(backend);
 	else
 		backend->events->wanted(backend->events->arg);

@@ -26,6 +26,8 @@ static void print_key(const struct element *element, char out[static KEY_MAX])
 	*at = '\0';
 }
 
+/* -- counting */
+
 void shared_count(struct shared *shared, const struct element *element, bool up)
 {
 	char key[KEY_MAX];
@@ -43,6 +45,43 @@ void shared_count(struct shared *shared, const struct element *element, bool up)
 	shared->touched = one;
 }
 
+static void set_lingering(struct shared *shared, struct shared_element *one, bool lingers)
+{
+	if (one->lingers == lingers)
+		return;
+	one->lingers = lingers;
+	one->aged = false;
+	shared->n_lingering += lingers ? 1 : (size_t)-1;
+}
+
+static bool may_linger(const struct shared_element *one)
+{
+	return one->applied && container_types[one->element.container].lingers;
+}
+
+static void forget(struct shared *shared, struct shared_element *one)
+{
+	set_lingering(shared, one, false);
+	map_remove(&shared->all, one->key);
+	free(one);
+}
+
+void shared_restart(struct shared *shared)
+{
+	struct shared_element *one;
+	size_t at = 0;
+
+	shared->touched = NULL;
+	while ((one = map_next(&shared->all, &at))) {
+		one->touched = false;
+		one->count = 0;
+		if (may_linger(one))
+			set_lingering(shared, one, true);
+		else
+			forget(shared, one);
+	}
+}
+
 void shared_settle(struct shared *shared)
 {
 	while (shared->touched) {
@@ -50,18 +89,19 @@ void shared_settle(struct shared *shared)
 
 		shared->touched = one->next_touched;
 		one->touched = false;
-		one->applied = one->count > 0;
-		if (one->applied)
-			continue;
-		map_remove(&shared->all, one->key);
-		free(one);
+		set_lingering(shared, one, one->count == 0 && may_linger(one));
+		one->applied = one->count > 0 || one->lingers;
+		if (!one->applied)
+			forget(shared, one);
 	}
 }
+
+/* -- telling */
 
 void shared_compare(const struct shared *shared, element_fn *remove, element_fn *add, void *arg)
 {
 	for (const struct shared_element *one = shared->touched; one; one = one->next_touched) {
-		if (one->applied && one->count == 0)
+		if (one->applied && one->count == 0 && !may_linger(one))
 			remove(arg, &one->element);
 		else if (!one->applied && one->count > 0)
 			add(arg, &one->element);
@@ -75,4 +115,32 @@ void shared_each(const struct shared *shared, element_fn *fn, void *arg)
 
 	while ((one = map_next(&shared->all, &at)))
 		fn(arg, &one->element);
+}
+
+void shared_each_unasked(const struct shared *shared, element_fn *fn, void *arg)
+{
+	const struct shared_element *one;
+	size_t at = 0;
+
+	while ((one = map_next(&shared->all, &at)))
+		if (one->count == 0)
+			fn(arg, &one->element);
+}
+
+void shared_age(struct shared *shared, element_fn *remove, void *arg)
+{
+	struct shared_element *one;
+	size_t at = 0;
+
+	assert(!shared->touched);
+	while (shared->n_lingering > 0 && (one = map_next(&shared->all, &at))) {
+		if (!one->lingers)
+			continue;
+		if (!one->aged) {
+			one->aged = true;
+			continue;
+		}
+		remove(arg, &one->element);
+		forget(shared, one);
+	}
 }

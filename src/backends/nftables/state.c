@@ -35,7 +35,7 @@ static void forget_services(struct state *state)
 	map_done(&state->services);
 	state->services = (struct map){0};
 	claims_done(&state->claims);
-	shared_done(&state->shared);
+	shared_restart(&state->shared);
 	state->dirty = NULL;
 	state->n_affinity = state->n_no_local_internal = state->n_no_local_external = 0;
 }
@@ -45,6 +45,7 @@ struct state *state_free(struct state *state)
 	if (!state)
 		return NULL;
 	forget_services(state);
+	shared_done(&state->shared);
 	affinity_ids_done(&state->ids);
 	waiting_done(&state->waiting);
 	numbered_done(&state->numbered);
@@ -365,14 +366,15 @@ void state_each_affinity(struct state *state, state_affinity_fn *fn, void *arg)
 	}
 }
 
-void state_age_chains(struct state *state, numbered_remove_fn *remove, void *arg)
+void state_age(struct state *state, numbered_remove_fn *chain, element_fn *element, void *arg)
 {
-	numbered_age(&state->numbered, remove, arg);
+	numbered_age(&state->numbered, chain, arg);
+	shared_age(&state->shared, element, arg);
 }
 
-bool state_has_idle_chains(const struct state *state)
+bool state_has_idle(const struct state *state)
 {
-	return numbered_idle(&state->numbered);
+	return numbered_idle(&state->numbered) || state->shared.n_lingering > 0;
 }
 
 size_t state_count_services(const struct state *state)

@@ -51,18 +51,12 @@ void state_write_delta(struct state *state, struct writer *writer,
  * state_write_delta() leaves them out then.
  */
 size_t state_write_lost_members(struct state *state, struct writer *writer);
-/*
- * And behind it: endpoints that reach themselves no more, which state_write_delta() leaves where they
- * are. A packet asks twice, first for its endpoint and then whether that is the sender itself; one
- * that was led to an endpoint just before it went must still get the second answer. Returns how many.
- */
-size_t state_write_lost_hairpins(struct state *state, struct writer *writer);
 /* Calls conflict() for each Service that waits since this sync. */
 void state_end(struct state *state, bool success, state_conflict_fn *conflict, void *arg);
 
-/* Removes chains with a number that nobody has used for a while: a round of numbered_age(). */
-void state_age_chains(struct state *state, numbered_remove_fn *remove, void *arg);
-bool state_has_idle_chains(const struct state *state);
+/* Removes what nobody has used for a while: a round of numbered_age() and of shared_age(). */
+void state_age(struct state *state, numbered_remove_fn *chain, element_fn *element, void *arg);
+bool state_has_idle(const struct state *state);
 size_t state_count_services(const struct state *state);
 /* Is a chain of that name wanted, as of the last state_write_*()? */
 bool state_has_chain(const struct state *state, const char *name);

@@ -83,7 +83,9 @@ void state_write_elements(struct state *state, struct writer *writer)
 {
 	for (size_t i = 0; i < state->next_node_port_ips.n; i++)
 		add_to(writer, &state->next_node_port_ips.v[i]);
-	if (!writer->by_owner)
+	if (writer->by_owner)
+		shared_each_unasked(&state->shared, add_to, writer);
+	else
 		shared_each(&state->shared, add_to, writer);
 	each_element(state, true, writer, add_to, writer);
 }
@@ -179,30 +181,6 @@ size_t state_write_lost_members(struct state *state, struct writer *writer)
 	return n;
 }
 
-static bool is_hairpin(const struct element *element)
-{
-	return element->container == CONTAINER_HAIRPIN_CONNECTIONS;
-}
-
-size_t state_write_lost_hairpins(struct state *state, struct writer *writer)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < state->removals.n; i++) {
-		if (!is_hairpin(&state->removals.v[i]))
-			continue;
-		writer->ops->remove(writer, &state->removals.v[i]);
-		n++;
-	}
-	return n;
-}
-
-/* Removals that have a transaction of their own, before this one or after it. */
-static bool goes_apart(const struct state *state, const struct element *element)
-{
-	return is_hairpin(element) || (state->members_removed && is_member(element));
-}
-
 static void rewrite_chain(struct writer *writer, const struct layout_facts *facts, enum chain_id id,
 			  void (*flush_chain)(struct writer *writer, struct chain chain))
 {
@@ -240,7 +218,7 @@ void state_write_delta(struct state *state, struct writer *writer,
 	write_remembering(state, writer, flush_chain);
 	write_cidrs(state, writer, flush_chain);
 	for (size_t i = 0; i < state->removals.n; i++)
-		if (!goes_apart(state, &state->removals.v[i]))
+		if (!state->members_removed || !is_member(&state->removals.v[i]))
 			writer->ops->remove(writer, &state->removals.v[i]);
 	for (size_t i = 0; i < state->additions.n; i++)
 		writer->ops->add(writer, &state->additions.v[i]);

@@ -12,6 +12,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "backends/nftables/clients.h"
 #include "backends/nftables/maps_sync.h"
@@ -19,12 +20,14 @@
 #include "kernel/nft_socket.h"
 #include "plan_world.h"
 
-#define SECOND INT64_C(1000000000)
+#define SECOND              INT64_C(1000000000)
+#define LISTING_TOO_LONG_US 110000
 
 static struct {
 	const char *poisoned; /* a service port that the kernel refuses; NULL: none */
 	int vanished;         /* so many lists of clients hold one that is gone */
 	bool unreadable;      /* clients cannot be listed */
+	bool slow;            /* the next list of clients takes long */
 } faults;
 
 void __real_elements_of_destination(const struct port_plan *port,
@@ -61,6 +64,9 @@ int __wrap_clients_find(struct nft_socket *socket, enum family family, struct st
 {
 	int r = __real_clients_find(socket, family, state, stale, ret, err);
 
+	if (faults.slow)
+		usleep(LISTING_TOO_LONG_US);
+	faults.slow = false;
 	if (faults.unreadable)
 		return err_set(err, -EIO, "made to fail");
 	if (faults.vanished == 0 || r < 0)
@@ -134,7 +140,7 @@ static void host_init(struct node_host *host)
 	host->world.settings.node_ports.match_all = true;
 	faults.poisoned = NULL;
 	faults.vanished = 0;
-	faults.unreadable = false;
+	faults.unreadable = faults.slow = false;
 	assert_int_equal(nft_socket_open(&host->socket, &err), 0);
 	open_sync(host);
 }
@@ -425,6 +431,24 @@ static void an_endpoint_and_its_clients_go_in_one_transaction(void **state attr_
 	host_done(&host);
 }
 
+/* The machine may have been busy once. */
+static void a_list_that_took_long_is_tried_again(void **state attr_unused)
+{
+	struct node_host host;
+	uint32_t before;
+
+	start_with_clients(&host);
+	serve(&host, "a", 1, 2, 10800);
+	faults.slow = true;
+	expect_sync(&host);
+	expect_clients(&host);
+	before = generation(&host);
+	serve(&host, "a", 1, 1, 10800);
+	expect_sync(&host);
+	assert_int_equal(generation(&host), before + 2); /* members, and all else */
+	host_done(&host);
+}
+
 static void a_client_that_timed_out_in_between_does_no_harm(void **state attr_unused)
 {
 	struct node_host host;
@@ -653,6 +677,7 @@ int main(void)
 		cmocka_unit_test(an_element_of_somebody_else_is_overwritten_in_the_same_sync),
 		cmocka_unit_test(a_bent_table_is_replaced_and_clients_stay),
 		cmocka_unit_test(an_endpoint_and_its_clients_go_in_one_transaction),
+		cmocka_unit_test(a_list_that_took_long_is_tried_again),
 		cmocka_unit_test(a_client_that_timed_out_in_between_does_no_harm),
 		cmocka_unit_test(clients_that_time_out_all_the_time_do_no_harm),
 		cmocka_unit_test(clients_that_cannot_be_forgotten_are_a_failed_cleanup),

@@ -35,7 +35,7 @@ struct maps_sync {
 	struct refusals refusals;
 	bool need_full;
 	bool ids_asked;      /* what a former life left has been read */
-	int64_t listing_ns;  /* what the last list of clients took */
+	int64_t listing_ns;  /* what the last list of clients took, or a little more */
 	size_t clients_from; /* the message of a delta from which on clients are forgotten */
 	size_t n_written;
 	size_t cleanup_failures; /* that no result has told yet */
@@ -353,12 +353,14 @@ static void find_ids(struct maps_sync *sync)
 
 static void forget_clients(struct maps_sync *sync)
 {
+	int64_t start = clock_now_ns();
 	struct err err;
 	int r;
 
 	if (!state_lost_members(sync->state))
 		return;
 	r = sweep(sync->socket, sync->batch, sync->settings->family, sync->state, &err);
+	sync->listing_ns = clock_now_ns() - start;
 	sync->cleanup_failures += r < 0;
 	if (r < 0)
 		log_warning("Cannot forget clients of endpoints that are gone, they time out",

@@ -21,7 +21,6 @@ sys.path[:0] = [str(ROOT / 'tests' / name) for name in ('', 'serving', 'load')]
 
 import report  # noqa: E402
 from crowd import SERVICES_FROM, Crowd, text  # noqa: E402
-from lab.daemon import Log  # noqa: E402
 
 READERS, MOVING = 3, 20
 BAR = 1.10
@@ -65,11 +64,8 @@ class Readers:
 
     def __init__(self, crowd):
         self.crowd = crowd
-        read, write = os.pipe()
         argv = [sys.executable, '-c', READ, str(READERS), f'{text(SERVICES_FROM + 1)}:80']
-        self.pid = crowd.node.agent.call('spawn', [write], argv=argv)
-        os.close(write)
-        self.log = Log(read)
+        self.pid, self.log = crowd.node.spawn(*argv)
         self.log.wait_line('^reading')
 
     def close(self):

@@ -22,7 +22,6 @@ sys.path[:0] = [str(ROOT / 'tests' / name) for name in ('', 'serving', 'load')]
 
 import report as report_part  # noqa: E402
 from crowd import SERVICES_FROM, Crowd, text  # noqa: E402
-from lab.daemon import Log  # noqa: E402
 
 SINGLE, FLUSHES = 9, 3
 SINGLE_BAR_MS, FLUSH_BAR_MS, COLD_BAR = 200, 500, 1.5
@@ -50,10 +49,7 @@ class Site:
     def __init__(self, services, mode):
         self.crowd = Crowd(services, 1, mode)
         self.crowd.begin(patience=300)
-        read, write = os.pipe()
-        self.crowd.node.agent.call('spawn', [write], argv=[sys.executable, '-c', WATCH])
-        os.close(write)
-        self.watch = Log(read)
+        self.watch = self.crowd.node.spawn(sys.executable, '-c', WATCH)[1]
         self.watch.wait_line('^generation')
         self.settle()
 

@@ -6,7 +6,7 @@ import statistics
 import sys
 
 from host import HEALTH
-from lab.topology import SLOWNESS
+from lab.log import SLOWNESS
 from page import ORIGIN
 
 SEARCH_MS = 200

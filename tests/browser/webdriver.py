@@ -16,7 +16,7 @@ import socket
 import sys
 import time
 
-from lab.daemon import PATIENCE, Log
+from lab.log import PATIENCE
 
 PORT = 9515
 PROGRAMS = ("chromium", "chromedriver")
@@ -84,13 +84,10 @@ class Browser:
         self.host = host
         self.folder = f"{host.folder}/browser"
         os.makedirs(self.folder)
-        read, write = os.pipe()
         environment = {"HOME": self.folder, "XDG_CONFIG_HOME": self.folder, "XDG_CACHE_HOME": self.folder}
         driver = ["chromedriver", f"--port={PORT}", "--log-level=SEVERE"]
         argv = [sys.executable, "-c", RELAY, f"{self.folder}/driver", str(PORT), *driver]
-        host.node.agent.call("spawn", [write], argv=argv, env=environment)
-        os.close(write)
-        self.output = Log(read)
+        self.output = host.node.spawn(*argv, env=environment)[1]
         self.output.wait_line("^relaying")
         self.connection = Connection(f"{self.folder}/driver")
         self.session = self._begin()

@@ -24,7 +24,6 @@ import textwrap
 
 from api import Api
 from lab import rpc
-from lab.daemon import Log
 from lab.topology import Lab, Namespace, quick_ipv6, wait_for
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -88,10 +87,7 @@ class Process:
 
     def __init__(self, namespace, *argv, env=None):
         self.namespace, self.argv = namespace, argv
-        read, write = os.pipe()
-        self.pid = namespace.agent.call('spawn', [write], argv=argv, env=env)
-        os.close(write)
-        self.log = Log(read)
+        self.pid, self.log = namespace.spawn(*argv, env=env)
 
     def running(self):
         return not self.log.ended

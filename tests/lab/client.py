@@ -8,11 +8,11 @@ which all processes of the machine share.
 
 import errno
 import itertools
-import os
 import socket
 import threading
 import time
 
+from lab.log import SLOWNESS
 from lab.server import reset_on_close
 
 CLASSES = {
@@ -28,7 +28,7 @@ CLASSES = {
 #: A UDP request is a flow of its own. Ports that the kernel chose would come back while conntrack still knows them.
 PORTS = itertools.cycle(range(10000, 60000))
 #: Seconds within which an answer comes; more where PORTOLAN_LAB_SLOWNESS says so, as an emulated machine does.
-PATIENCE = 5.0 * float(os.environ.get("PORTOLAN_LAB_SLOWNESS", "1"))
+PATIENCE = 5.0 * SLOWNESS
 REQUEST = b"GET / HTTP/1.1\r\nHost: lab\r\n\r\n"
 
 

@@ -10,16 +10,14 @@ question is asked after each line that the daemon logs. Without markers (the dem
 import os
 import re
 import signal
-import threading
-import time
 
 from lab import manifests, topology
+from lab.log import PATIENCE
 
 FOLDER = "/run/lab/manifests"
 SOURCE = os.path.dirname(os.path.dirname(topology.HERE))
 SYNCED = re.compile(r'"(?:First sync done|Sync done|Sync works again)" ipFamily="IPv([46])"')
 FIRST_MARKER_PORT = 1000
-PATIENCE = 20 * topology.SLOWNESS
 
 #: How Portolan writes rules in iptables mode, unless a test says it: netlink, restore, or what it chooses.
 WRITER = os.environ.get("PORTOLAN_TEST_WRITER", "auto")
@@ -38,48 +36,6 @@ def program():
     return os.environ.get("PORTOLAN") or os.path.join(SOURCE, "build", "portolan")
 
 
-class Log:
-    """Lines of a process, as they come."""
-
-    def __init__(self, fd):
-        self._fd = fd
-        self.lines = []
-        self.ended = False
-        self._changed = threading.Condition()
-        threading.Thread(target=self._read, daemon=True).start()
-
-    def _read(self):
-        with os.fdopen(self._fd, "r", encoding="utf-8", errors="replace") as file:
-            for line in file:
-                with self._changed:
-                    self.lines.append(line.rstrip("\n"))
-                    self._changed.notify_all()
-        with self._changed:
-            self.ended = True
-            self._changed.notify_all()
-
-    def wait(self, condition, what, timeout=PATIENCE):
-        """Asks condition() now and after each new line, until it says something true."""
-        deadline = time.monotonic() + timeout
-        while True:
-            count, ended = len(self.lines), self.ended
-            value = condition()
-            if value:
-                return value
-            with self._changed:
-                news = self._changed.wait_for(lambda: self.ended or len(self.lines) > count, deadline - time.monotonic())
-            if ended or not news:
-                why = "the daemon ended" if ended else f"{timeout} s passed"
-                raise TimeoutError(f"{why} before {what}; the log:\n" + "\n".join(self.lines[-40:]))
-
-    def wait_line(self, pattern, since=0, timeout=PATIENCE):
-        """The match of the first line from number `since` on."""
-        return self.wait(lambda: self.find(pattern, since), f"a line like {pattern!r}", timeout)
-
-    def find(self, pattern, since=0):
-        return next((match for line in self.lines[since:] if (match := re.search(pattern, line))), None)
-
-
 class Daemon:
     """One life of the daemon after another, over the same folder, with the same flags."""
 
@@ -96,11 +52,7 @@ class Daemon:
         self.log = None
 
     def start(self, wait=True):
-        read, write = os.pipe()
-        argv = [program(), "run", *self.flags]
-        self.pid = self.lab.node.agent.call("spawn", [write], argv=argv, env=self.env, log_file=self.log_file)
-        os.close(write)
-        self.log = Log(read)
+        self.pid, self.log = self.lab.node.spawn(program(), "run", *self.flags, env=self.env, log_file=self.log_file)
         if wait:
             self.wait_synced()  # the marker alone may be a former life's
             self.wait_in_force()

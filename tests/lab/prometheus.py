@@ -9,7 +9,6 @@ import urllib.parse
 
 import pytest
 
-from lab.daemon import Log
 from lab.topology import wait_for
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -45,12 +44,9 @@ class Prometheus:
         with open(f"{folder}/prometheus.json", "w", encoding="utf-8") as file:  # JSON is YAML, too
             json.dump({"global": {"scrape_interval": "1s", "evaluation_interval": "1s"}, "rule_files": list(rules),
                        "scrape_configs": [{"job_name": "portolan", "static_configs": [{"targets": ["127.0.0.1:10249"]}]}]}, file)
-        read, write = os.pipe()
-        self.pid = node.agent.call("spawn", [write], argv=[
+        self.pid, self.log = node.spawn(
             program("prometheus"), f"--config.file={folder}/prometheus.json", f"--storage.tsdb.path={folder}/data",
-            f"--web.listen-address=127.0.0.1:{PORT}"])
-        os.close(write)
-        self.log = Log(read)
+            f"--web.listen-address=127.0.0.1:{PORT}")
         self.log.wait_line("Server is ready", timeout=60)
 
     def ask(self, path, **query):

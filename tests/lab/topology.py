@@ -27,6 +27,7 @@ import time
 from collections import namedtuple
 
 from lab import rpc
+from lab.log import SLOWNESS, Log
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 POD_PORTS = (80, 8080)
@@ -42,9 +43,6 @@ REMOTE = {4: "192.168.9.2", 6: "fd00:192:168:9::2"}
 CLUSTER_CIDR = "10.244.0.0/16,fd00:10:244::/48"
 POD_CIDRS = ("10.244.1.0/24", "fd00:10:244:1::/64")  # of the node
 DISTANT = {4: "203.0.113.", 6: "2001:db8:113::"}
-
-#: How much longer than usual things may take on this machine.
-SLOWNESS = float(os.environ.get("PORTOLAN_LAB_SLOWNESS", "1"))
 
 Answer = namedtuple("Answer", "pod source port error start seconds")
 
@@ -77,6 +75,13 @@ class Namespace:
         if done["code"] != 0:
             raise RuntimeError(f"{self.name}: {' '.join(argv)}: {done['stderr'].strip() or done['code']}")
         return done["stdout"]
+
+    def spawn(self, *argv, env=None, log_file=None):
+        """A program that goes on while we do something else: its pid, and what it says. It ends with its namespace."""
+        read, write = os.pipe()
+        pid = self.agent.call("spawn", [write], argv=argv, env=env, log_file=log_file)
+        os.close(write)
+        return pid, Log(read)
 
     def ip(self, *lines):
         self.run("ip", "-batch", "-", stdin="".join(line + "\n" for line in lines))

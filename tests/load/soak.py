@@ -24,7 +24,7 @@ if __name__ == "__main__":
 import dump  # noqa: E402
 from crowd import Crowd  # noqa: E402
 from host import ADDRESSES  # noqa: E402
-from lab.daemon import Log, program  # noqa: E402
+from lab.daemon import program  # noqa: E402
 from lab.listing import ordered  # noqa: E402
 from lab.topology import Namespace, wait_for  # noqa: E402
 
@@ -54,10 +54,7 @@ class Twin:
                       f"addr add {ADDRESSES[4]}/24 dev eth0", f"addr add {ADDRESSES[6]}/64 dev eth0 nodad", "link set eth0 up")
 
     def wanted(self):
-        read, write = os.pipe()
-        pid = self.place.agent.call("spawn", [write], argv=[program(), *self.crowd.arguments[1:]])
-        os.close(write)
-        log = Log(read)
+        pid, log = self.place.spawn(program(), *self.crowd.arguments[1:])
         try:
             for family in ("IPv4", "IPv6"):
                 log.wait_line(f'"First sync done" ipFamily="{family}"', timeout=PATIENCE)

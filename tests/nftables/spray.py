@@ -5,7 +5,6 @@ import json
 import os
 import sys
 
-from lab.daemon import Log
 from lab.manifests import Service
 from lab.topology import REMOTE
 
@@ -36,10 +35,7 @@ class Spray:
         # flows of one question must not be known to the connection tracking of the next
         node.sysctl(net__netfilter__nf_conntrack_udp_timeout=2)
         self.numbers = {Endpoint(number).address[family]: number for number in range(1000) for family in (4, 6)}
-        read, write = os.pipe()
-        remote.agent.call('spawn', [write], argv=[sys.executable, '-B', AGENT, 'serve', str(PORT)])
-        os.close(write)
-        Log(read).wait_line('ready')
+        remote.spawn(sys.executable, '-B', AGENT, 'serve', str(PORT))[1].wait_line('ready')
 
     def serve(self, size, affinity=0):
         self.service = Service('spray', 80, [Endpoint(n) for n in range(size)], proto='UDP', port=53, target=PORT,

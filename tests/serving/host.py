@@ -13,7 +13,8 @@ import tempfile
 import time
 
 from lab import manifests
-from lab.daemon import PATIENCE, Log, program
+from lab.daemon import program
+from lab.log import PATIENCE
 from lab.topology import Lab, Namespace
 
 NODE = "node1"
@@ -80,14 +81,11 @@ class Host(Lab):
         os.makedirs(f"{self.folder}/manifests", exist_ok=True)
         if not self.objects:
             self.write()
-        read, write = os.pipe()
         argv = [program(), "run", "--manifests", f"{self.folder}/manifests", f"--hostname-override={NODE}", "--v=2",
                 *([f"--iptables-min-sync-period={least}"] if least else []), "--conntrack-max-per-core=0",
                 "--cluster-cidr=10.244.0.0/16,fd00:10:244::/48", *flags]
         self.arguments = argv
-        self.pid_of_daemon = self.node.agent.call("spawn", [write], argv=argv)
-        os.close(write)
-        self.log = Log(read)
+        self.pid_of_daemon, self.log = self.node.spawn(*argv)
         if wait:
             for family in ("IPv4", "IPv6"):
                 self.log.wait_line(f'"First sync done" ipFamily="{family}"')

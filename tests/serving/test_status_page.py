@@ -4,14 +4,12 @@
 import base64
 import hashlib
 import json
-import os
 import re
 import sys
 
 import pytest
 
 from host import METRICS, Pod
-from lab.daemon import Log
 from lab.manifests import Service
 from lab.prometheus import promtool
 
@@ -51,10 +49,8 @@ def running(hosts):
 
 
 def start_client(host, code, *argv):
-    read, write = os.pipe()
-    pid = host.node.agent.call("spawn", [write], argv=[sys.executable, "-c", code, *map(str, argv)])
-    os.close(write)
-    return Log(read), pid
+    pid, log = host.node.spawn(sys.executable, "-c", code, *map(str, argv))
+    return log, pid
 
 
 def follow(host):

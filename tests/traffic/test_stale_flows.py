@@ -4,14 +4,12 @@ void. Without a clean-up after syncs none of these flows would ever reach anothe
 clean-up follows a sync, and rules are seen in force a little earlier, so a flow may be answered as before for a moment.
 """
 
-import os
 import signal
 import sys
 
 import pytest
 
 from lab import scrape
-from lab.daemon import Log
 from lab.manifests import Endpoint, Service
 from lab.topology import NODE, wait_for
 
@@ -94,12 +92,10 @@ with socket.socket(socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET, so
 
 def begin(request, place, *argv):
     """A program whose lines can be waited for."""
-    read, write = os.pipe()
-    pid = place.agent.call("spawn", [write], argv=[sys.executable, "-c", *argv])
-    os.close(write)
+    pid, log = place.spawn(sys.executable, "-c", *argv)
     request.addfinalizer(lambda: place.agent.call("wait", pid=pid, timeout=10))
     request.addfinalizer(lambda: place.agent.call("kill", pid=pid, number=signal.SIGKILL))
-    return Log(read)
+    return log
 
 
 def test_an_answer_on_its_way_is_let_through(cluster, family, request):

@@ -2,14 +2,12 @@
 """`trace` tells what real packets do: the same as `explain` says, where nobody meddles, and nothing of it stays."""
 
 import json
-import os
 import signal
 
 import pytest
 
 from lab.check import describe
-from lab.daemon import Log, program
-from lab.manifests import Service
+from lab.daemon import program
 from lab.topology import CLIENT, NODE
 
 WAITING = r"portolan trace: waiting \d+ s for"
@@ -19,13 +17,10 @@ class Trace:
     """A `portolan trace` in the node that is armed when it is made."""
 
     def __init__(self, cluster, *words, flags=None):
-        read, write = os.pipe()
         self.agent = cluster.node.agent
         flags = cluster.daemon.flags if flags is None else flags
         argv = [program(), "trace", *words, *(flag for flag in flags if not flag.startswith("--v="))]
-        self.pid = self.agent.call("spawn", [write], argv=argv)
-        os.close(write)
-        self.log = Log(read)
+        self.pid, self.log = cluster.node.spawn(*argv)
         self.log.wait_line(WAITING)
 
     def end(self):

@@ -23,61 +23,86 @@
 
 /* -- reading messages */
 
-struct attributes {
-	const struct nlattr **v;
-	uint16_t max;
-};
-
-static int take_attribute(const struct nlattr *attr, void *arg)
+/*
+ * Those up to the first whose length cannot be right: the last one of each type up to max. Thousands
+ * of flows a second are read with it, and calls into libmnl for each attribute would be most of that.
+ */
+static void parse(const void *attributes, size_t n, const struct nlattr **v, uint16_t max)
 {
-	struct attributes *attributes = arg;
-	uint16_t type = mnl_attr_get_type(attr);
+	const char *at = attributes;
 
-	if (type <= attributes->max)
-		attributes->v[type] = attr;
-	return MNL_CB_OK;
+	while (n >= sizeof(struct nlattr)) {
+		const struct nlattr *attr = (const void *)at;
+		uint16_t type = attr->nla_type & NLA_TYPE_MASK;
+		size_t step = MIN(n, (size_t)MNL_ALIGN(attr->nla_len));
+
+		if (attr->nla_len < sizeof(*attr) || attr->nla_len > n)
+			return;
+		if (type <= max)
+			v[type] = attr;
+		at += step;
+		n -= step;
+	}
 }
 
-static int parse_nested(const struct nlattr *nest, const struct nlattr **v, uint16_t max)
+static void parse_nested(const struct nlattr *nest, const struct nlattr **v, uint16_t max)
 {
-	struct attributes attributes = {v, max};
+	if (nest)
+		parse(nest + 1, nest->nla_len - sizeof(*nest), v, max);
+}
 
-	return mnl_attr_parse_nested(nest, take_attribute, &attributes) < 0 ? -EBADMSG : 0;
+/* What comes behind the head of a message of netfilter's; false: not even the head is there. */
+static bool parse_message(const struct nlmsghdr *message, const struct nlattr **v, uint16_t max)
+{
+	const size_t head = MNL_NLMSG_HDRLEN + sizeof(struct nfgenmsg);
+
+	if (message->nlmsg_len < head)
+		return false;
+	parse((const char *)message + head, message->nlmsg_len - head, v, max);
+	return true;
+}
+
+/* false: it is not there, or not of that size. */
+static bool take_bytes(const struct nlattr *attr, void *ret, size_t n)
+{
+	if (!attr || attr->nla_len != sizeof(*attr) + n)
+		return false;
+	memcpy(ret, attr + 1, n);
+	return true;
 }
 
 static bool take_address(const struct nlattr *attr, enum family family, struct addr *ret)
 {
-	if (!attr || mnl_attr_get_payload_len(attr) != addr_bytes(family))
-		return false;
 	*ret = (struct addr){.family = (uint8_t)family};
-	memcpy(ret->bytes, mnl_attr_get_payload(attr), addr_bytes(family));
-	return true;
+	return take_bytes(attr, ret->bytes, addr_bytes(family));
 }
 
 static uint16_t take_u16(const struct nlattr *attr)
 {
-	return attr && mnl_attr_validate(attr, MNL_TYPE_U16) >= 0 ? ntohs(mnl_attr_get_u16(attr))
-								  : 0;
+	uint16_t value;
+
+	return take_bytes(attr, &value, sizeof(value)) ? ntohs(value) : 0;
 }
 
 static uint32_t take_u32(const struct nlattr *attr)
 {
-	return attr && mnl_attr_validate(attr, MNL_TYPE_U32) >= 0 ? ntohl(mnl_attr_get_u32(attr))
-								  : 0;
+	uint32_t value;
+
+	return take_bytes(attr, &value, sizeof(value)) ? ntohl(value) : 0;
 }
 
 static uint64_t take_u64(const struct nlattr *attr)
 {
-	return attr && mnl_attr_validate(attr, MNL_TYPE_U64) >= 0 ? be64toh(mnl_attr_get_u64(attr))
-								  : 0;
+	uint64_t value;
+
+	return take_bytes(attr, &value, sizeof(value)) ? be64toh(value) : 0;
 }
 
 static int decode_addresses(const struct nlattr *nest, struct conntrack_tuple *ret)
 {
 	const struct nlattr *v[CTA_IP_MAX + 1] = {0};
 
-	if (!nest || parse_nested(nest, v, CTA_IP_MAX) < 0)
-		return -EBADMSG;
+	parse_nested(nest, v, CTA_IP_MAX);
 	if (take_address(v[CTA_IP_V4_SRC], FAMILY_IPV4, &ret->src) &&
 	    take_address(v[CTA_IP_V4_DST], FAMILY_IPV4, &ret->dst))
 		return 0;
@@ -93,12 +118,11 @@ static int decode_tuple(const struct nlattr *nest, uint8_t *ret_protocol,
 	const struct nlattr *v[CTA_TUPLE_MAX + 1] = {0};
 	const struct nlattr *proto[CTA_PROTO_MAX + 1] = {0};
 
-	if (!nest || parse_nested(nest, v, CTA_TUPLE_MAX) < 0 || !v[CTA_TUPLE_PROTO] ||
-	    decode_addresses(v[CTA_TUPLE_IP], ret) < 0 ||
-	    parse_nested(v[CTA_TUPLE_PROTO], proto, CTA_PROTO_MAX) < 0 || !proto[CTA_PROTO_NUM] ||
-	    mnl_attr_validate(proto[CTA_PROTO_NUM], MNL_TYPE_U8) < 0)
+	parse_nested(nest, v, CTA_TUPLE_MAX);
+	parse_nested(v[CTA_TUPLE_PROTO], proto, CTA_PROTO_MAX);
+	if (decode_addresses(v[CTA_TUPLE_IP], ret) < 0 ||
+	    !take_bytes(proto[CTA_PROTO_NUM], ret_protocol, sizeof(*ret_protocol)))
 		return -EBADMSG;
-	*ret_protocol = mnl_attr_get_u8(proto[CTA_PROTO_NUM]);
 	ret->src_port = take_u16(proto[CTA_PROTO_SRC_PORT]);
 	ret->dst_port = take_u16(proto[CTA_PROTO_DST_PORT]);
 	return 0;
@@ -109,8 +133,9 @@ static void decode_counters(const struct nlattr *nest, enum conntrack_dir dir,
 {
 	const struct nlattr *v[CTA_COUNTERS_MAX + 1] = {0};
 
-	if (!nest || parse_nested(nest, v, CTA_COUNTERS_MAX) < 0)
+	if (!nest)
 		return;
+	parse_nested(nest, v, CTA_COUNTERS_MAX);
 	ret->counted = true;
 	ret->packets[dir] = take_u64(v[CTA_COUNTERS_PACKETS]);
 	ret->bytes[dir] = take_u64(v[CTA_COUNTERS_BYTES]);
@@ -121,16 +146,13 @@ static uint8_t decode_state(const struct nlattr *nest)
 {
 	const struct nlattr *v[CTA_PROTOINFO_MAX + 1] = {0};
 	const struct nlattr *inner[CTA_PROTOINFO_TCP_MAX + 1] = {0};
-	const struct nlattr *info, *state;
+	uint8_t state;
 
 	_Static_assert((int)CTA_PROTOINFO_TCP_STATE == (int)CTA_PROTOINFO_SCTP_STATE, "one place");
-	if (!nest || parse_nested(nest, v, CTA_PROTOINFO_MAX) < 0)
-		return 0;
-	info = v[CTA_PROTOINFO_TCP] ? v[CTA_PROTOINFO_TCP] : v[CTA_PROTOINFO_SCTP];
-	if (!info || parse_nested(info, inner, CTA_PROTOINFO_TCP_MAX) < 0)
-		return 0;
-	state = inner[CTA_PROTOINFO_TCP_STATE];
-	return state && mnl_attr_validate(state, MNL_TYPE_U8) >= 0 ? mnl_attr_get_u8(state) : 0;
+	parse_nested(nest, v, CTA_PROTOINFO_MAX);
+	parse_nested(v[CTA_PROTOINFO_TCP] ? v[CTA_PROTOINFO_TCP] : v[CTA_PROTOINFO_SCTP], inner,
+		     CTA_PROTOINFO_TCP_MAX);
+	return take_bytes(inner[CTA_PROTOINFO_TCP_STATE], &state, sizeof(state)) ? state : 0;
 }
 
 static bool is_flow(const struct nlmsghdr *message)
@@ -142,13 +164,10 @@ static bool is_flow(const struct nlmsghdr *message)
 int conntrack_decode(const struct nlmsghdr *message, struct conntrack_flow *ret)
 {
 	const struct nlattr *v[CTA_MAX + 1] = {0};
-	struct attributes attributes = {v, CTA_MAX};
 
 	*ret = (struct conntrack_flow){0};
-	if (!is_flow(message) || message->nlmsg_len < MNL_NLMSG_HDRLEN + sizeof(struct nfgenmsg) ||
-	    mnl_attr_parse(message, sizeof(struct nfgenmsg), take_attribute, &attributes) < 0)
-		return -EBADMSG;
-	if (decode_tuple(v[CTA_TUPLE_ORIG], &ret->protocol, &ret->original) < 0 ||
+	if (!is_flow(message) || !parse_message(message, v, CTA_MAX) ||
+	    decode_tuple(v[CTA_TUPLE_ORIG], &ret->protocol, &ret->original) < 0 ||
 	    decode_tuple(v[CTA_TUPLE_REPLY], &ret->protocol, &ret->reply) < 0)
 		return -EBADMSG;
 	ret->status = take_u32(v[CTA_STATUS]);
@@ -313,11 +332,9 @@ int conntrack_delete(struct nfnetlink_line *line, const struct conntrack_flow *f
 static int add_cpu_stats(const struct nlmsghdr *message, void *arg)
 {
 	const struct nlattr *v[CTA_STATS_MAX + 1] = {0};
-	struct attributes attributes = {v, CTA_STATS_MAX};
 	struct conntrack_stats *stats = arg;
 
-	if (mnl_attr_parse(message, sizeof(struct nfgenmsg), take_attribute, &attributes) < 0)
-		return MNL_CB_OK;
+	parse_message(message, v, CTA_STATS_MAX);
 	stats->insert_failed += take_u32(v[CTA_STATS_INSERT_FAILED]);
 	stats->drop += take_u32(v[CTA_STATS_DROP]);
 	stats->early_drop += take_u32(v[CTA_STATS_EARLY_DROP]);

@@ -189,6 +189,20 @@ static void news_of_the_past_do_not_count_again(void **state attr_unused)
 	lab_done(&lab);
 }
 
+/* Both began and ended while one round lasted: an end is told once. */
+static void a_second_end_is_of_another_flow(void **state attr_unused)
+{
+	struct lab lab = lab_new(LIMIT);
+
+	begin(&lab);
+	ends(&lab, 1, 7, 5);
+	see(&lab, 1, 7, 2);
+	ends(&lab, 1, 7, 5);
+	end(&lab);
+	check(&lab, "web", 2, 10, 0);
+	lab_done(&lab);
+}
+
 static void a_flow_that_went_back_is_another(void **state attr_unused)
 {
 	struct lab lab = lab_new(LIMIT);
@@ -463,6 +477,7 @@ int main(void)
 		cmocka_unit_test(what_was_there_before_counts_from_now_on),
 		cmocka_unit_test(a_flow_that_no_round_met_counts_when_it_ends),
 		cmocka_unit_test(news_of_the_past_do_not_count_again),
+		cmocka_unit_test(a_second_end_is_of_another_flow),
 		cmocka_unit_test(a_flow_that_went_back_is_another),
 		cmocka_unit_test(a_flow_that_one_round_misses_is_kept),
 		cmocka_unit_test(a_round_that_failed_concludes_nothing),

@@ -10,7 +10,7 @@
  * two in a row do not.
  *
  * An object of the kernel's can be used again for the same tuple, with the same id. Its counters are
- * then smaller than before, which makes it another flow.
+ * then smaller than before, which makes it another flow. So does a second end.
  */
 
 #include "backends/flows/service_traffic.h"
@@ -50,7 +50,8 @@ struct service_traffic {
 	size_t limit;
 	uint64_t key[2];
 	struct service_fronts *fronts;
-	struct map ports; /* struct port by key */
+	struct port **owners; /* by number in fronts; NULL: not met since the model changed */
+	struct map ports;     /* struct port by key */
 	size_t n_shown;
 	struct service_totals other;
 	struct flow *flows; /* open addressing, linear probing */
@@ -298,7 +299,10 @@ void service_traffic_begin(struct service_traffic *traffic, const struct model *
 	assert(!traffic->in_round);
 	if (changed) {
 		service_fronts_free(traffic->fronts);
+		free(traffic->owners);
 		traffic->fronts = service_fronts_new(changed);
+		traffic->owners =
+			xcalloc(service_fronts_count(traffic->fronts) + 1, sizeof(struct port *));
 		check_ports(traffic, changed);
 	}
 	traffic->round++;
@@ -309,11 +313,17 @@ void service_traffic_begin(struct service_traffic *traffic, const struct model *
 static struct port *owner_of(struct service_traffic *traffic, const struct conntrack_flow *flow)
 {
 	const struct front_owner *owner;
+	struct port **port;
 
 	if (!traffic->fronts || !(flow->status & IPS_DST_NAT))
 		return NULL;
 	owner = service_fronts_find(traffic->fronts, flow);
-	return owner ? find_port(traffic, owner) : NULL;
+	if (!owner)
+		return NULL;
+	port = &traffic->owners[service_fronts_number(traffic->fronts, owner)];
+	if (!*port)
+		*port = find_port(traffic, owner);
+	return *port;
 }
 
 void service_traffic_see(struct service_traffic *traffic, const struct conntrack_flow *flow)
@@ -350,13 +360,11 @@ void service_traffic_ended(struct service_traffic *traffic, const struct conntra
 			remove_flow(traffic, known);
 		return;
 	}
-	if (known->hash)
-		return;
-	port = owner_of(traffic, flow);
+	port = known->hash ? known->port : owner_of(traffic, flow);
 	if (!port)
 		return;
 	count_new(traffic, port, flow);
-	if (traffic->in_round)
+	if (traffic->in_round && !known->hash)
 		insert(traffic, hash, port, flow)->ended = true;
 }
 
@@ -498,6 +506,7 @@ struct service_traffic *service_traffic_free(struct service_traffic *traffic)
 		port_free(port);
 	map_done(&traffic->ports);
 	service_fronts_free(traffic->fronts);
+	free(traffic->owners);
 	free(traffic->flows);
 	free(traffic);
 	return NULL;

@@ -65,12 +65,21 @@ static void on_flow(void *arg, const struct conntrack_flow *flow)
 	service_traffic_see(meter->traffic, flow);
 }
 
+/* Ends come before the slice, as in traffic_meter.c. */
+static void on_slice(void *arg)
+{
+	const struct top_meter *meter = arg;
+
+	conntrack_listener_read(meter->listener);
+}
+
 static void on_timer(evutil_socket_t fd attr_unused, short what attr_unused, void *arg)
 {
 	struct top_meter *meter = arg;
 	const struct conntrack_walk_config config = {
 		.line = &meter->line,
 		.status = IPS_DST_NAT,
+		.slice = on_slice,
 		.flow = on_flow,
 		.done = on_walked,
 		.arg = meter,

@@ -3,6 +3,10 @@
 /*
  * A round is: begin, a walk in slices, end, a sweep in slices, rest. The first one comes before rules
  * are written, so that on a fresh node nothing is missed.
+ *
+ * The kernel may use a flow's place again for the next one between the same ports. So ends that have
+ * been told by then are read before each slice: one that comes late would be taken for that of the
+ * next flow.
  */
 
 #include "cli/traffic_meter.h"
@@ -131,11 +135,19 @@ static void on_flow(void *arg, const struct conntrack_flow *flow)
 	service_traffic_see(meter->traffic, flow);
 }
 
+static void on_slice(void *arg)
+{
+	const struct traffic_meter *meter = arg;
+
+	conntrack_listener_read(meter->listener);
+}
+
 static void begin(struct traffic_meter *meter)
 {
 	const struct conntrack_walk_config config = {
 		.line = &meter->line,
 		.status = IPS_DST_NAT,
+		.slice = on_slice,
 		.flow = on_flow,
 		.done = on_walked,
 		.arg = meter,
@@ -144,6 +156,7 @@ static void begin(struct traffic_meter *meter)
 	struct err err;
 
 	ensure_accounting(meter);
+	conntrack_listener_read(meter->listener);
 	meter->begun_ns = clock_now_ns();
 	service_traffic_begin(meter->traffic, meter->changed ? meter->config.model : NULL);
 	meter->changed = false;
@@ -247,6 +260,7 @@ static void before_scrape(void *arg)
 {
 	struct traffic_meter *meter = arg;
 
+	conntrack_listener_read(meter->listener);
 	if (meter->news) {
 		tell_ports(meter);
 		tell_other(meter);

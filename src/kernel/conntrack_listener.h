@@ -7,7 +7,8 @@
  *
  * The kernel tells it when it forgets a flow: as a rule from its garbage collection, some time after
  * the last packet and not while packets pass. Flows that began before there was any listener may end
- * unheard. Other flows are left out by a socket filter and cost no turn of the loop.
+ * unheard. Other flows are left out by a socket filter and cost no turn of the loop. Ends are read
+ * together, some 20 ms after the first of them.
  */
 
 #include "kernel/conntrack.h"
@@ -24,5 +25,7 @@ struct conntrack_listener_events {
 
 int conntrack_listener_open(struct event_base *loop, const struct conntrack_listener_events *events,
 			    struct conntrack_listener **ret, struct err *err);
+/* Reads now what is there: of very many ends not all, the loop goes on with them. Accepts NULL. */
+void conntrack_listener_read(struct conntrack_listener *listener);
 struct conntrack_listener *
 conntrack_listener_free(struct conntrack_listener *listener); /* accepts NULL, returns NULL */

@@ -85,9 +85,13 @@ static void on_next(evutil_socket_t fd attr_unused, short what attr_unused, void
 {
 	static const struct timeval at_once = {0};
 	struct conntrack_walk *walk = arg;
-	int64_t begun = clock_cpu_ns();
-	int r = read_slice(walk);
+	int64_t begun;
+	int r;
 
+	if (walk->config.slice)
+		walk->config.slice(walk->config.arg);
+	begun = clock_cpu_ns();
+	r = read_slice(walk);
 	walk->result.spent_ns += clock_cpu_ns() - begun;
 	if (r > 0 && event_add(walk->next, &at_once) == 0)
 		return;

@@ -25,8 +25,9 @@ struct conntrack_walk_result {
 struct conntrack_walk_config {
 	/* Whoever walks again and again lends the socket of a line, which must outlive the walk; or NULL. */
 	struct nfnetlink_line *line;
-	uint32_t status; /* only flows with all of these IPS_* bits; 0: all there are */
-	size_t most;     /* ends after about so many; 0: after all */
+	uint32_t status;          /* only flows with all of these IPS_* bits; 0: all there are */
+	size_t most;              /* ends after about so many; 0: after all */
+	void (*slice)(void *arg); /* before each; or NULL */
 	conntrack_flow_fn *flow;
 	/* The end, which a walk that is freed does not see. May free the walk. */
 	void (*done)(void *arg, const struct conntrack_walk_result *result);

@@ -9,6 +9,7 @@
 #include <linux/netfilter/nfnetlink_conntrack.h>
 #include <netinet/in.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -68,6 +69,7 @@ struct seen {
 	struct conntrack_flow last;
 	struct conntrack_walk *walk;
 	struct conntrack_walk_result result;
+	size_t slices;
 	size_t turns; /* that others had meanwhile */
 	struct event *other;
 };
@@ -78,6 +80,13 @@ static void note(void *arg, const struct conntrack_flow *flow)
 
 	seen->n++;
 	seen->last = *flow;
+}
+
+static void on_slice(void *arg)
+{
+	struct seen *seen = arg;
+
+	seen->slices++;
 }
 
 static void on_done(void *arg, const struct conntrack_walk_result *result)
@@ -104,6 +113,7 @@ static struct seen walk_on(struct nfnetlink_line *line, uint32_t status, size_t 
 	const struct conntrack_walk_config config = {.line = line,
 						     .status = status,
 						     .most = most,
+						     .slice = on_slice,
 						     .flow = note,
 						     .done = on_done,
 						     .arg = &seen};
@@ -156,6 +166,7 @@ static void a_large_table_is_read_in_slices(void **state attr_unused)
 		send_udp((uint16_t)(10000 + i), PLAIN);
 	seen = walk(0, 0);
 	assert_int_equal(seen.n, MANY);
+	assert_true(seen.slices > 1);
 	assert_true(seen.turns > 1);
 	seen = walk(0, MANY / 2);
 	assert_in_range(seen.n, MANY / 2, MANY - 1);
@@ -241,35 +252,129 @@ static void on_end(void *arg, const struct conntrack_flow *flow)
 	event_base_loopbreak(seen->loop);
 }
 
-static void on_lost(void *arg attr_unused)
+struct ends {
+	struct seen seen;
+	size_t lost;
+	struct conntrack_listener *listener;
+	int fd; /* its socket */
+};
+
+static void on_lost(void *arg)
 {
-	fail_msg("something was lost");
+	struct ends *ends = arg;
+
+	ends->lost++;
+}
+
+static void listen_to_ends(struct ends *ends)
+{
+	const struct conntrack_listener_events events = {on_end, on_lost, ends};
+	int domain = 0;
+	socklen_t n = sizeof(domain);
+	struct err err;
+
+	*ends = (struct ends){.seen.loop = event_base_new()};
+	start_tracking();
+	ends->fd = dup(STDIN_FILENO);
+	close(ends->fd); /* the number of the next one */
+	assert_int_equal(conntrack_listener_open(ends->seen.loop, &events, &ends->listener, &err),
+			 0);
+	assert_int_equal(getsockopt(ends->fd, SOL_SOCKET, SO_DOMAIN, &domain, &n), 0);
+	assert_int_equal(domain, AF_NETLINK);
+}
+
+static void ends_done(struct ends *ends)
+{
+	assert_null(conntrack_listener_free(ends->listener));
+	event_base_free(ends->seen.loop);
+}
+
+static void end_all(uint16_t port)
+{
+	char command[100];
+
+	snprintf(command, sizeof(command), "conntrack -D -p udp --orig-port-dst %u >/dev/null 2>&1",
+		 port);
+	run(command);
 }
 
 static void ends_of_translated_flows_are_heard(void **state attr_unused)
 {
-	struct seen seen = {.loop = event_base_new()};
-	const struct conntrack_listener_events events = {on_end, on_lost, &seen};
-	struct conntrack_listener *listener = NULL;
-	struct err err;
+	struct ends ends;
 
-	start_tracking();
-	assert_int_equal(conntrack_listener_open(seen.loop, &events, &listener, &err), 0);
+	listen_to_ends(&ends);
 	send_udp(0, PLAIN);
 	send_udp(0, TRANSLATED);
-	run("conntrack -D -p udp --orig-port-dst 7001 >/dev/null 2>&1");
-	event_base_loop(seen.loop, EVLOOP_NONBLOCK);
-	assert_int_equal(seen.n, 0); /* that one was not translated */
-	run("conntrack -D -p udp --orig-port-dst 7002 >/dev/null 2>&1");
-	event_base_dispatch(seen.loop);
-	assert_int_equal(seen.n, 1);
-	assert_int_equal(seen.last.original.dst_port, TRANSLATED);
-	assert_true(seen.last.counted);
-	assert_int_equal(seen.last.bytes[CONNTRACK_ORIGINAL], PAYLOAD + HEADERS);
-	assert_true(seen.last.status & IPS_DST_NAT);
-	assert_null(conntrack_listener_free(listener));
+	end_all(PLAIN);
+	conntrack_listener_read(ends.listener);
+	assert_int_equal(ends.seen.n, 0); /* that one was not translated */
+	end_all(TRANSLATED);
+	event_base_dispatch(ends.seen.loop);
+	assert_int_equal(ends.seen.n, 1);
+	assert_int_equal(ends.seen.last.original.dst_port, TRANSLATED);
+	assert_true(ends.seen.last.counted);
+	assert_int_equal(ends.seen.last.bytes[CONNTRACK_ORIGINAL], PAYLOAD + HEADERS);
+	assert_true(ends.seen.last.status & IPS_DST_NAT);
+	ends_done(&ends);
 	assert_null(conntrack_listener_free(NULL));
-	event_base_free(seen.loop);
+}
+
+static void ends_are_read_together_or_when_asked_for(void **state attr_unused)
+{
+	struct ends ends;
+
+	listen_to_ends(&ends);
+	for (size_t turn = 1; turn <= 2; turn++) {
+		send_udp(0, TRANSLATED);
+		end_all(TRANSLATED);
+		event_base_loop(ends.seen.loop, EVLOOP_NONBLOCK);
+		assert_int_equal(ends.seen.n, 3 * (turn - 1)); /* it waits for others */
+		send_udp(0, TRANSLATED);
+		end_all(TRANSLATED);
+		event_base_dispatch(ends.seen.loop);
+		assert_int_equal(ends.seen.n, 3 * turn - 1);
+		send_udp(0, TRANSLATED);
+		end_all(TRANSLATED);
+		conntrack_listener_read(ends.listener);
+		assert_int_equal(ends.seen.n, 3 * turn);
+	}
+	conntrack_listener_read(NULL);
+	ends_done(&ends);
+}
+
+static void very_many_ends_leave_the_loop_its_turn(void **state attr_unused)
+{
+	enum { VERY_MANY = 10000 };
+	struct ends ends;
+
+	listen_to_ends(&ends);
+	for (uint16_t i = 0; i < VERY_MANY; i++)
+		send_udp((uint16_t)(10000 + i), TRANSLATED);
+	run("conntrack -F >/dev/null 2>&1");
+	conntrack_listener_read(ends.listener);
+	assert_in_range(ends.seen.n, 1, VERY_MANY - 1);
+	while (ends.seen.n < VERY_MANY)
+		event_base_loop(ends.seen.loop, EVLOOP_ONCE);
+	assert_int_equal(ends.seen.n, VERY_MANY);
+	assert_int_equal(ends.lost, 0);
+	ends_done(&ends);
+}
+
+static void an_overflow_is_told_and_those_before_it_are_heard(void **state attr_unused)
+{
+	const int little = 1 << 16;
+	struct ends ends;
+
+	listen_to_ends(&ends);
+	assert_int_equal(setsockopt(ends.fd, SOL_SOCKET, SO_RCVBUFFORCE, &little, sizeof(little)),
+			 0);
+	for (uint16_t i = 0; i < MANY; i++)
+		send_udp((uint16_t)(10000 + i), TRANSLATED);
+	run("conntrack -F >/dev/null 2>&1");
+	conntrack_listener_read(ends.listener);
+	assert_int_equal(ends.lost, 1);
+	assert_in_range(ends.seen.n, 1, MANY - 1);
+	ends_done(&ends);
 }
 
 int main(void)
@@ -281,6 +386,9 @@ int main(void)
 		cmocka_unit_test(what_a_broken_dump_leaves_reaches_nobody),
 		cmocka_unit_test(a_walk_can_be_given_up),
 		cmocka_unit_test(ends_of_translated_flows_are_heard),
+		cmocka_unit_test(ends_are_read_together_or_when_asked_for),
+		cmocka_unit_test(very_many_ends_leave_the_loop_its_turn),
+		cmocka_unit_test(an_overflow_is_told_and_those_before_it_are_heard),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -32,6 +32,7 @@
 #include "base/text.h"
 #include "cluster.h"
 #include "kernel/nft_socket.h"
+#include "shell.h"
 
 struct host {
 	struct cluster cluster;
@@ -262,17 +263,8 @@ attr_unused static char *host_save(const struct host *host)
 	const char *command = host->cluster.settings.family == FAMILY_IPV4
 				      ? "iptables-save | sed '/^#/d; s/ \\[[0-9]*:[0-9]*\\]$//'"
 				      : "ip6tables-save | sed '/^#/d; s/ \\[[0-9]*:[0-9]*\\]$//'";
-	cleanup_text struct text text = {0};
-	FILE *pipe = popen(command, "r");
-	char buffer[4096];
-	size_t n;
 
-	assert_non_null(pipe);
-	text_init(&text);
-	while ((n = fread(buffer, 1, sizeof(buffer), pipe)) > 0)
-		text_add(&text, buffer, n);
-	assert_int_equal(pclose(pipe), 0);
-	return text_dup(&text);
+	return shell_output(command);
 }
 
 static int host_compare_lines(const void *a, const void *b)

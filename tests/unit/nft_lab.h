@@ -21,6 +21,7 @@
 #include "fake_tools.h"
 #include "kernel/nfacct.h"
 #include "nft_shapes.h"
+#include "shell.h"
 
 enum lab_side {
 	LAB_TOOL = 0, /* written by iptables-restore */
@@ -64,22 +65,6 @@ static bool lab_nfacct(void)
 }
 
 /* -- programs */
-
-/* Runs a command of the shell; its output, to be freed by the caller. Fails if it does. */
-static char *lab_output(const char *command)
-{
-	cleanup_text struct text text = {0};
-	char part[4096];
-	FILE *pipe = popen(command, "re");
-	size_t n;
-
-	assert_non_null(pipe);
-	while ((n = fread(part, 1, sizeof(part), pipe)) > 0)
-		text_add(&text, part, n);
-	if (pclose(pipe) != 0)
-		fail_msg("%s failed", command);
-	return text_dup(&text);
-}
 
 static const char *lab_tool(enum family family)
 {

@@ -4,6 +4,7 @@
 #include "backends/iptables/ruleset.h"
 #include "base/arena.h"
 #include "fake_tools.h"
+#include "shell.h"
 
 /* -- with pretended tools */
 
@@ -203,24 +204,10 @@ static const char proxy_chains[] =
 	"-A KUBE-SEP-C6EBXVWJJZMIWKLZ -s 10.180.0.5 -j KUBE-MARK-MASQ\nCOMMIT\n"
 	"*mangle\n:KUBE-PROXY-CANARY - [0:0]\nCOMMIT\n";
 
-/* A command, its output without comments and counters; for the caller to free. */
-static char *output_of(const char *command)
-{
-	cleanup_text struct text text = {0};
-	char part[4096];
-	size_t n;
-	FILE *pipe = popen(command, "re");
-
-	assert_non_null(pipe);
-	while ((n = fread(part, 1, sizeof(part), pipe)) > 0)
-		text_add(&text, part, n);
-	assert_int_equal(pclose(pipe), 0);
-	return text_dup(&text);
-}
-
+/* Without comments and counters; for the caller to free. */
 static char *save_all(void)
 {
-	return output_of("iptables-save | grep -v '^#' | sed 's/\\[[0-9]*:[0-9]*\\]//'");
+	return shell_output("iptables-save | grep -v '^#' | sed 's/\\[[0-9]*:[0-9]*\\]//'");
 }
 
 /* The jumps as the daemon makes them, from the first to the last. */

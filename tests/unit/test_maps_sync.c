@@ -16,9 +16,9 @@
 
 #include "backends/nftables/clients.h"
 #include "backends/nftables/maps_sync.h"
-#include "base/text.h"
 #include "kernel/nft_socket.h"
 #include "plan_world.h"
+#include "shell.h"
 
 #define SECOND              INT64_C(1000000000)
 #define LISTING_TOO_LONG_US 110000
@@ -196,32 +196,15 @@ static void serve(struct node_host *host, const char *name, int number, int n_en
 	serve_at(host, name, number, n_endpoints, sticky, OTHER);
 }
 
-/* What a command of the shell writes; it must end well. */
-static char *output_of(const char *command)
-{
-	cleanup_text struct text text = {0};
-	char part[4096];
-	FILE *pipe = popen(command, "re");
-	size_t n;
-
-	text_init(&text);
-	assert_non_null(pipe);
-	while ((n = fread(part, 1, sizeof(part), pipe)) > 0)
-		text_add(&text, part, n);
-	if (pclose(pipe) != 0)
-		fail_msg("%s failed", command);
-	return text_dup(&text);
-}
-
 static void run(const char *command)
 {
-	free(output_of(command));
+	free(shell_output(command));
 }
 
 static bool lists(const char *what, const char *words)
 {
 	cleanup_free char *command = xasprintf("nft list %s", what);
-	cleanup_free char *output = output_of(command);
+	cleanup_free char *output = shell_output(command);
 
 	return strstr(output, words) != NULL;
 }

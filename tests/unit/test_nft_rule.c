@@ -60,7 +60,7 @@ static void same_output(const struct lab *lab, const char *command)
 
 	for (int side = 0; side < LAB_SIDES; side++) {
 		lab_enter(lab->sides[side]);
-		out[side] = lab_output(command);
+		out[side] = shell_output(command);
 	}
 	assert_non_null(strchr(out[LAB_TOOL], '\n'));
 	same_text(out[LAB_TOOL], out[LAB_OURS]);
@@ -233,7 +233,7 @@ static void nothing_can_be_said(void **state attr_unused)
 			rule_jump(rule, SHAPE_JUMP);
 		}
 		assert_int_equal(lab_write_ours(&shapes), 0);
-		save = lab_output(command);
+		save = shell_output(command);
 		assert_non_null(strstr(save, family == FAMILY_IPV4
 						     ? "] -A KUBE-SHAPES ! -s 0.0.0.0/0 -j KUBE-SVC"
 						     : "] -A KUBE-SHAPES ! -s ::/0 -j KUBE-SVC"));
@@ -274,7 +274,7 @@ static void a_policy_stays_when_a_base_chain_is_said_again(void **state attr_unu
 	shapes_jumps(&lab.shapes);
 	assert_int_equal(system("iptables-nft -P INPUT DROP"), 0);
 	assert_int_equal(lab_write_ours(&lab.shapes), 0);
-	save = lab_output("iptables-nft-save");
+	save = shell_output("iptables-nft-save");
 	assert_non_null(strstr(save, "\n:INPUT DROP ["));
 	assert_non_null(strstr(save, "\n:FORWARD ACCEPT ["));
 	lab_end(&lab);
@@ -353,10 +353,10 @@ static void newer_reads_the_same(enum family family)
 	shapes_jumps(&lab.shapes);
 	shapes_add(&lab.shapes);
 	assert_int_equal(lab_write_ours(&lab.shapes), 0);
-	usual = lab_output(command);
+	usual = shell_output(command);
 	lab_newer_tools();
-	version = lab_output("iptables-nft --version");
-	newer = lab_output(command);
+	version = shell_output("iptables-nft --version");
+	newer = shell_output(command);
 	assert_string_equal(version, "iptables v1.8.11 (nf_tables)\n");
 	same_text(usual, newer);
 	for (size_t i = 0; i < lab.shapes.n; i++)

@@ -232,7 +232,7 @@ static void packets_change_no_digest(void **state attr_unused)
 		lab_write_with_tool(&shapes);
 		send_packets((enum family)family);
 		command = xasprintf("%s-save -c", lab_tool((enum family)family));
-		save = lab_output(command);
+		save = shell_output(command);
 		assert_non_null(strstr(save, "\n[40:"));
 		assert_null(strstr(save, "\n[0:0] -A"));
 		expect_listing(&shapes);

@@ -169,7 +169,7 @@ static void on_flushed(void *arg, const char *what)
 {
 	struct proxier *proxier = arg;
 
-	log_warning("Rules were changed by somebody else, writing all of them again",
+	log_warning("Rules were changed by somebody else, repairing them",
 		    KV("ipFamily", LOG_STR(family_name(proxier->settings->family))),
 		    KV("what", LOG_STR(what)));
 	proxier->at_once = true;

@@ -139,7 +139,7 @@ def test_the_repair_of_an_element_is_counted_and_named_in_nftables_mode(netlink_
     mark = daemon.mark()
     netlink_node.run("nft", "delete", "element", "ip", "kube-proxy", "service-ips", "{ 10.96.0.10 . tcp . 80 }")
     daemon.wait_log(r'Rules were changed .* ipFamily="IPv4" what="element of map service-ips deleted"', mark)
-    daemon.wait_log(r'"Sync done" ipFamily="IPv4" full=true', mark)
+    daemon.wait_log(r'"Sync done" ipFamily="IPv4" full=false', mark)
     assert netlink_node.ask()
     assert repairs(netlink_node) == 1
 
@@ -178,5 +178,5 @@ def test_a_storm_of_foreign_changes_is_no_storm_of_repairs_in_nftables_mode(netl
     seconds = float(storm(netlink_node, "flush map ip kube-proxy service-ips\n"))
     until(netlink_node.ask, "the Service worked again")
     daemon.mark()
-    done = sum('"Sync done" ipFamily="IPv4" full=true' in line for line in daemon.lines[mark:])
+    done = sum('"Sync done" ipFamily="IPv4"' in line for line in daemon.lines[mark:])
     assert 1 <= done <= 10 + seconds / 5, f"in {seconds} s"

@@ -13,6 +13,7 @@
 #include <linux/netfilter/nf_tables.h>
 #include <stdlib.h>
 
+#include "backends/nftables/damage.h"
 #include "backends/nftables/expression_text.h"
 #include "backends/nftables/table.h"
 #include "diff/diff_elements.h"
@@ -87,6 +88,22 @@ static void read_deed(const struct nlmsghdr *message)
 	assert(words[0]);
 }
 
+/* The same damage twice is one; keys of a container that is noted as a whole need not be kept. */
+static void read_damage(const struct nlmsghdr *message)
+{
+	for (enum family family = 0; family < FAMILY_COUNT; family++) {
+		struct damage once = {0}, twice = {0}, all = {0};
+
+		damage_take(&once, family, message);
+		damage_take(&twice, family, message);
+		damage_take(&twice, family, message);
+		damage_merge(&all, &twice);
+		assert(all.any && all.n_keys <= once.n_keys && all.n_chains == once.n_chains);
+		for (size_t i = 0; i < all.n_keys; i++)
+			assert(damage_covers(&once, &all.keys[i].element));
+	}
+}
+
 /* Looks at everything that a reader might. */
 static void look_at(const struct nlmsghdr *message)
 {
@@ -108,6 +125,7 @@ static void look_at(const struct nlmsghdr *message)
 	read_rule(message);
 	read_elements(message);
 	read_deed(message);
+	read_damage(message);
 	nft_describe(message, words, sizeof(words));
 	for (size_t offset = 0; offset < message->nlmsg_len + 8; offset += 4)
 		nft_describe_attribute(message, offset, place, sizeof(place));

@@ -88,9 +88,8 @@ struct node_host {
 	char refused[256], reason[256]; /* the last */
 };
 
-static bool not_foreign(void *arg attr_unused)
+static void not_foreign(void *arg attr_unused, struct damage *damage attr_unused)
 {
-	return false;
 }
 
 static void no_conflict(void *arg attr_unused, const struct state_conflict *conflict attr_unused)

@@ -11,9 +11,8 @@
 #include "fake_tools.h"
 #include "kernel/nft_socket.h"
 
-static bool nobody_wrote(void *arg attr_unused)
+static void nobody_wrote(void *arg attr_unused, struct damage *damage attr_unused)
 {
-	return false;
 }
 
 static int64_t clock_stands(void *arg attr_unused)

@@ -101,7 +101,7 @@ static void tell_met(struct nft_sync *sync)
 	if (!what[0])
 		return;
 	sync->met = (struct nft_deeds){0};
-	log_info("Rules were changed by somebody else, this sync wrote all of them again",
+	log_info("Rules were changed by somebody else, this sync repaired them",
 		 KV("ipFamily", LOG_STR(nft_sync_family(sync))), KV("what", LOG_STR(what)));
 	if (sync->input.repaired)
 		sync->input.repaired(sync->input.arg);

@@ -7,6 +7,7 @@
 #include "backends/nftables/batch_writer.h"
 #include "backends/nftables/clients.h"
 #include "backends/nftables/maps_full.h"
+#include "backends/nftables/maps_repair.h"
 #include "backends/nftables/sweep.h"
 #include "backends/nftables/table.h"
 #include "base/clock.h"
@@ -34,9 +35,12 @@ struct maps_sync {
 	struct maps_full full;
 	struct refusals refusals;
 	bool need_full;
-	bool ids_asked;      /* what a former life left has been read */
-	int64_t listing_ns;  /* what the last list of clients took, or a little more */
-	size_t clients_from; /* the message of a delta from which on clients are forgotten */
+	struct damage damage; /* by others, not repaired yet */
+	bool repaired;        /* it was in this sync ... */
+	size_t n_repaired;    /* ... with so many elements */
+	bool ids_asked;       /* what a former life left has been read */
+	int64_t listing_ns;   /* what the last list of clients took, or a little more */
+	size_t clients_from;  /* the message of a delta from which on clients are forgotten */
 	size_t n_written;
 	size_t cleanup_failures; /* that no result has told yet */
 	struct addr *addresses;  /* of this host's interfaces, as last read */
@@ -89,15 +93,14 @@ int64_t maps_sync_retry_ns(const struct maps_sync *sync)
 	return refusals_next_ns(&sync->refusals);
 }
 
-/* What the transaction stands on: nobody has touched our table up to that generation. */
+/* What the transaction stands on: all that others did to our table up to that generation is known. */
 static int find_ground(struct maps_sync *sync, int attempt, uint32_t *ret, struct err *err)
 {
 	int r = nft_generation(sync->socket, ret, err);
 
 	if (r < 0)
 		return r;
-	if (sync->ops.foreign(sync->ops.arg))
-		sync->need_full = true;
+	sync->ops.foreign(sync->ops.arg, &sync->damage);
 	if (attempt == ATTEMPTS - 1)
 		*ret = 0;
 	return 0;
@@ -122,6 +125,7 @@ static int send_full(struct maps_sync *sync, struct err *err)
 		if (r < 0)
 			return r;
 		sync->need_full = false;
+		sync->damage = (struct damage){0};
 		r = maps_full_commit(&sync->full, generation, err);
 	}
 	return r < 0 ? r : 0;
@@ -200,7 +204,7 @@ static int send_delta(struct maps_sync *sync, struct err *err)
 		r = find_ground(sync, i, &generation, err);
 		if (r < 0)
 			return r;
-		if (sync->need_full)
+		if (sync->damage.any)
 			return err_set(err, -ESTALE, "somebody else has changed the table");
 		r = nft_batch_commit(sync->socket, sync->batch, generation, NULL, NULL, err);
 	}
@@ -301,6 +305,46 @@ static int run_delta(struct maps_sync *sync, const struct state_input *input, st
 	return send_without_clients(sync, err);
 }
 
+/* -- a repair */
+
+static bool write_repair(struct maps_sync *sync, size_t *ret_n)
+{
+	struct batch_writer writer;
+	bool possible;
+
+	begin_batch(sync, &writer);
+	possible = maps_repair_write(&sync->damage, sync->state, &writer);
+	*ret_n = writer.n_elements;
+	end_batch(&writer);
+	return possible;
+}
+
+/* -ESTALE: it takes a full sync. */
+static int run_repair(struct maps_sync *sync, struct err *err)
+{
+	int r = -ERESTART;
+	size_t n = 0;
+
+	for (int i = 0; r == -ERESTART && i < ATTEMPTS; i++) {
+		uint32_t generation;
+
+		r = find_ground(sync, 0, &generation, err);
+		if (r < 0 || !sync->damage.any)
+			return r;
+		if (!write_repair(sync, &n))
+			return err_set(err, -ESTALE, "somebody else has changed too much");
+		r = nft_batch_commit(sync->socket, sync->batch, generation, NULL, NULL, err);
+	}
+	if (r == -ERESTART)
+		return err_set(err, -ESTALE, "somebody else changes the table again and again");
+	if (r < 0)
+		return r;
+	sync->damage = (struct damage){0};
+	sync->repaired = true;
+	sync->n_repaired = n;
+	return 0;
+}
+
 /* -- both */
 
 /* Addresses of interfaces, for node ports that are limited to some; those last known while they cannot be read. */
@@ -357,7 +401,7 @@ static void forget_clients(struct maps_sync *sync)
 	struct err err;
 	int r;
 
-	if (!state_lost_members(sync->state))
+	if (!state_lost_members(sync->state) && !sync->repaired)
 		return;
 	r = sweep(sync->socket, sync->batch, sync->settings->family, sync->state, &err);
 	sync->listing_ns = clock_now_ns() - start;
@@ -414,7 +458,9 @@ static int run(struct maps_sync *sync, struct state_input *input, struct err *er
 	int r = 0;
 
 	if (!input->full) {
-		r = run_delta(sync, input, err);
+		r = run_repair(sync, err);
+		if (r == 0)
+			r = run_delta(sync, input, err);
 		if (r < 0 && (r == -ESTALE || was_refused(sync, r))) {
 			log_debug(2, "A difference cannot be written, writing everything",
 				  KV("ipFamily", LOG_STR(family_name(sync->settings->family))),
@@ -446,11 +492,13 @@ void maps_sync_run(struct maps_sync *sync, const struct model *model,
 
 	*ret = (struct backend_result){.services = changes->n_services, .changes = changes};
 	find_ids(sync);
+	sync->repaired = false;
+	sync->n_repaired = 0;
 	for (size_t i = 0; i < changes->n_services; i++)
 		refusals_hurry(&sync->refusals, changes->services[i]);
 	ret->error = run(sync, &input, &ret->err);
 	ret->full = input.full;
-	ret->rules = sync->n_written;
+	ret->rules = sync->n_written + sync->n_repaired;
 	state_count_no_local(sync->state, &ret->no_local_internal, &ret->no_local_external);
 	ret->write_failed = ret->error < 0;
 	ret->cleanup_failures = sync->cleanup_failures;

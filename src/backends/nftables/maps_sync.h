@@ -4,24 +4,25 @@
 /*
  * One sync of one family: what the model asks for becomes one transaction.
  *
- * A sync is a difference, unless there is reason for a full one (the first, after a failure, after
- * foreign hands, on request, or because the kernel refused a difference): see maps_full.h. A Service
- * that the kernel refuses is left out, told, and tried again later (refusals.h); all others are
- * written in the same sync.
+ * A sync is a difference, unless there is reason for a full one (the first, after a failure, on
+ * request, or because the kernel refused a difference): see maps_full.h. A Service that the kernel refuses is
+ * left out, told, and tried again later (refusals.h); all others are written in the same sync.
  *
  * The transaction names the generation that it stands on. If somebody else has written meanwhile,
- * `foreign` is asked whether our table was meant.
+ * `foreign` is asked whether our table was meant. What others did to it before a sync is repaired first, in a
+ * transaction of its own (maps_repair.h); what cannot be, and what comes later, makes the sync a full one.
  */
 
 #include "backends/backend.h"
+#include "backends/nftables/damage.h"
 #include "backends/nftables/state.h"
 
 struct nft_socket;
 struct maps_sync;
 
 struct maps_sync_ops {
-	/* Hears all that is to be heard now. Has somebody else changed our table since the last call? */
-	bool (*foreign)(void *arg);
+	/* Hears all that is to be heard now, and adds what others did to our table since the last call. */
+	void (*foreign)(void *arg, struct damage *damage);
 	state_conflict_fn *conflict;
 	/* A Service is left out; told once until it is there again. */
 	void (*refused)(void *arg, const struct backend_refusal *refusal);

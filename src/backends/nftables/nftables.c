@@ -20,7 +20,7 @@
 
 /*
  * The nftables backend: what is wanted (state.h), the transaction (maps_sync.h), and an ear for
- * foreign hands. Whoever changes table kube-proxy of our family makes us write all of it again, at
+ * foreign hands. Whoever changes table kube-proxy of our family makes us repair what was touched, at
  * once the first time and with growing pauses when it happens again and again (pace.h). Two more
  * timers are set when there is reason: for Services that the kernel refused, and for chains that
  * nobody uses any more.
@@ -46,6 +46,7 @@ struct backend {
 	bool repairing; /* a sync was asked for that does it */
 	bool watching;
 	bool touched;           /* by somebody else, since that was last asked */
+	struct damage damage;   /* what is to be repaired */
 	struct nft_deeds deeds; /* that did it */
 	struct nft_deeds met;   /* of those, what a sync came upon and makes good */
 	bool in_sync;
@@ -75,6 +76,7 @@ static void on_message(void *arg, const struct nlmsghdr *message)
 	if (nft_message_type(message) == NFT_MSG_DELTABLE)
 		backend->deeds = (struct nft_deeds){0}; /* what was in it was told before */
 	nft_deeds_take(&backend->deeds, message);
+	damage_take(&backend->damage, backend->settings->family, message);
 	backend->touched = true;
 }
 
@@ -89,7 +91,6 @@ static void on_repair_timer(evutil_socket_t fd attr_unused, short what attr_unus
 	backend->touched = false;
 	deeds = nft_deeds_text(&backend->deeds);
 	backend->deeds = (struct nft_deeds){0};
-	maps_sync_need_full(backend->sync);
 	backend->events->flushed(backend->events->arg, deeds);
 }
 
@@ -127,25 +128,29 @@ static void on_own_generation(void *arg attr_unused, uint32_t id attr_unused)
 }
 
 /* Nobody can say what was in what we did not hear. */
+static void note_unheard(struct backend *backend, const char *words)
+{
+	backend->touched = true;
+	damage_everything(&backend->damage);
+	nft_deeds_add(&backend->deeds, words, 1);
+}
+
 static void on_lost(void *arg)
 {
 	struct backend *backend = arg;
 
-	backend->touched = true;
-	nft_deeds_add(&backend->deeds, "not known, notifications were lost", 1);
+	note_unheard(backend, "not known, notifications were lost");
 	react(backend);
 }
 
-static bool foreign(void *arg)
+static void foreign(void *arg, struct damage *damage)
 {
 	struct backend *backend = arg;
-	bool touched;
 
 	nft_listener_drain(backend->listener);
-	touched = backend->touched;
 	backend->touched = false;
 	nft_deeds_merge(&backend->met, &backend->deeds);
-	return touched;
+	damage_merge(damage, &backend->damage);
 }
 
 /* After a good sync. What came while a repair was under way was repaired with the rest. */
@@ -157,7 +162,7 @@ static void tell_met(struct backend *backend)
 	backend->met = (struct nft_deeds){0};
 	if (!tell)
 		return;
-	log_info("Rules were changed by somebody else, this sync wrote all of them again",
+	log_info("Rules were changed by somebody else, this sync repaired them",
 		 KV("ipFamily", LOG_STR(family_name(backend->settings->family))),
 		 KV("what", LOG_STR(what)));
 	if (backend->events->repaired)
@@ -338,9 +343,8 @@ static void check(struct backend *backend)
 			"table " LAYOUT_TABLE ", which somebody else changed, is not repaired yet");
 	} else {
 		r = table_check(backend->socket, backend->settings->family, &err);
-		backend->touched = r == 0; /* nobody has told us, but it is so */
 		if (r == 0)
-			nft_deeds_add(&backend->deeds, err.text, 1);
+			note_unheard(backend, err.text);
 	}
 	backend->events->checked(backend->events->arg, r, &err);
 	react(backend);

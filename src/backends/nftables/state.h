@@ -51,6 +51,12 @@ void state_write_delta(struct state *state, struct writer *writer,
  * state_write_delta() leaves them out then.
  */
 size_t state_write_lost_members(struct state *state, struct writer *writer);
+/*
+ * Between two syncs, for a repair: the rules of a chain (state_has_chain()) that is there and empty, and each
+ * element that was written; without `slots` those of the four slot maps are left out.
+ */
+void state_write_rules(struct state *state, struct writer *writer, struct chain chain);
+void state_each_element(struct state *state, bool slots, element_fn *fn, void *arg);
 /* Calls conflict() for each Service that waits since this sync. */
 void state_end(struct state *state, bool success, state_conflict_fn *conflict, void *arg);
 

@@ -90,6 +90,26 @@ void state_write_elements(struct state *state, struct writer *writer)
 	each_element(state, true, writer, add_to, writer);
 }
 
+/* -- a repair */
+
+void state_write_rules(struct state *state, struct writer *writer, struct chain chain)
+{
+	const struct layout_facts facts = facts_of(state);
+
+	if (chain.id < CHAIN_FIXED_COUNT)
+		layout_rules(writer, &facts, chain.id);
+	else
+		layout_numbered(writer, state->settings, chain);
+}
+
+void state_each_element(struct state *state, bool slots, element_fn *fn, void *arg)
+{
+	for (size_t i = 0; i < state->node_port_ips.n; i++)
+		fn(arg, &state->node_port_ips.v[i]);
+	shared_each(&state->shared, fn, arg);
+	each_element(state, slots, NULL, fn, arg);
+}
+
 /* -- any other sync */
 
 static void removal(void *arg, const struct element *element)

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "backends/nftables/damage.h"
+
+#include <linux/netfilter/nf_tables.h>
+
+#include "backends/nftables/table.h"
+#include "base/err.h"
+#include "kernel/nft_describe.h"
+#include "kernel/nft_message.h"
+
+void damage_everything(struct damage *damage)
+{
+	damage->any = damage->everything = true;
+}
+
+/* -- chains */
+
+static void note_chain(struct damage *damage, struct chain chain)
+{
+	for (size_t i = 0; i < damage->n_chains; i++)
+		if (damage->chains[i].id == chain.id && damage->chains[i].number == chain.number)
+			return;
+	if (damage->n_chains == DAMAGE_CHAINS_MAX)
+		damage_everything(damage);
+	else
+		damage->chains[damage->n_chains++] = chain;
+}
+
+static void take_chain(struct damage *damage, const char *name)
+{
+	struct chain chain;
+
+	if (name && chain_parse(name, &chain))
+		note_chain(damage, chain);
+	else
+		damage_everything(damage);
+}
+
+/* -- elements */
+
+static void note_key(struct damage *damage, const struct element *element, bool there)
+{
+	struct damage_key *key = damage->keys;
+
+	if (damage->containers[element->container])
+		return;
+	while (key < damage->keys + damage->n_keys && element_compare(&key->element, element) != 0)
+		key++;
+	if (key == damage->keys + DAMAGE_KEYS_MAX) {
+		damage->containers[element->container] = true;
+		return;
+	}
+	if (key == damage->keys + damage->n_keys)
+		damage->n_keys++;
+	*key = (struct damage_key){*element, there};
+}
+
+struct taking {
+	struct damage *damage;
+	enum family family;
+	enum container container;
+	bool there;
+};
+
+static void take_key(void *arg, const struct table_element *found)
+{
+	const struct taking *taking = arg;
+	struct element element;
+
+	if (found->key_size != container_key_size(taking->container, taking->family)) {
+		taking->damage->containers[taking->container] = true;
+		return;
+	}
+	element_begin(&element, taking->container);
+	memcpy(element.bytes, found->key, found->key_size);
+	element.key_size = (uint8_t)found->key_size;
+	note_key(taking->damage, &element, taking->there);
+}
+
+static bool find_container(const char *name, enum container *ret)
+{
+	for (enum container i = 0; name && i < CONTAINER_COUNT; i++) {
+		if (streq(container_types[i].name, name)) {
+			*ret = i;
+			return true;
+		}
+	}
+	return false;
+}
+
+static void take_elements(struct damage *damage, enum family family, const struct nlmsghdr *message)
+{
+	struct taking taking = {damage, family, 0, nft_message_type(message) == NFT_MSG_NEWSETELEM};
+	const struct container_type *type;
+	struct err ignored;
+
+	if (!find_container(nft_describe_name(message), &taking.container)) {
+		damage_everything(damage);
+		return;
+	}
+	type = &container_types[taking.container];
+	if (type->dynamic || damage->containers[taking.container])
+		return;
+	if (type->ranges || table_each_element(message, take_key, &taking, &ignored) < 0)
+		damage->containers[taking.container] = true;
+}
+
+/* -- all of it */
+
+void damage_take(struct damage *damage, enum family family, const struct nlmsghdr *message)
+{
+	damage->any = true;
+	switch (nft_message_type(message)) {
+	case NFT_MSG_NEWCHAIN:
+	case NFT_MSG_DELCHAIN:
+	case NFT_MSG_NEWRULE:
+	case NFT_MSG_DELRULE:
+		take_chain(damage, nft_describe_name(message));
+		break;
+	case NFT_MSG_NEWSETELEM:
+	case NFT_MSG_DELSETELEM:
+		take_elements(damage, family, message);
+		break;
+	default:
+		damage_everything(damage);
+	}
+}
+
+void damage_merge(struct damage *damage, struct damage *from)
+{
+	if (!from->any)
+		return;
+	damage->any = true;
+	damage->everything |= from->everything;
+	for (enum container i = 0; i < CONTAINER_COUNT; i++)
+		damage->containers[i] |= from->containers[i];
+	for (size_t i = 0; i < from->n_keys; i++)
+		note_key(damage, &from->keys[i].element, from->keys[i].there);
+	for (size_t i = 0; i < from->n_chains; i++)
+		note_chain(damage, from->chains[i]);
+	*from = (struct damage){0};
+}
+
+bool damage_covers(const struct damage *damage, const struct element *element)
+{
+	if (damage->containers[element->container])
+		return true;
+	for (size_t i = 0; i < damage->n_keys; i++)
+		if (element_compare(&damage->keys[i].element, element) == 0)
+			return true;
+	return false;
+}

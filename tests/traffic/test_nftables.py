@@ -24,6 +24,7 @@ WORDS = {4: "ip", 6: "ip6"}
 CONTAINER = re.compile(r"^\t(?:set|map) (\S+) \{\n(.*?)^\t\}", re.S | re.M)
 ELEMENTS = re.compile(r"elements = \{(.*)\}", re.S)
 DYNAMIC = ("affinity", "local-affinity")
+LINGERING = "hairpin-connections"
 
 
 @pytest.fixture(scope="module", params=["nftables"])
@@ -55,6 +56,11 @@ def kernel_maps(cluster, family):
 
 def wanted_maps(cluster, family):
     return Nft(cluster.daemon.render(f"--ip-family=ipv{family}")).containers
+
+
+def without_lingering(maps, wanted):
+    """Endpoints that could reach themselves may do so for a while after they left."""
+    return maps | {LINGERING: {key: value for key, value in maps[LINGERING].items() if key in wanted[LINGERING]}}
 
 
 def without_order(maps):
@@ -122,7 +128,7 @@ def test_after_each_change_the_maps_are_those_of_a_fresh_start(cluster, seed):
         cluster.serve(*drawn.step())
         for family in (4, 6):
             mine, wanted = kernel_maps(cluster, family), wanted_maps(cluster, family)
-            assert without_order(mine) == without_order(wanted), f"seed {seed}, step {step}, IPv{family}"
+            assert without_order(without_lingering(mine, wanted)) == without_order(wanted), f"seed {seed}, step {step}, IPv{family}"
         assert not [line for line in cluster.daemon.log.lines[since:] if "full=true" in line], "a change led to a full sync"
 
 
@@ -213,13 +219,13 @@ def test_groups_are_resized_while_clients_connect(cluster, family):
 def test_damage_by_others_is_repaired_at_once(cluster, damage, full):
     """All of it, or what was touched."""
     web = cluster.service(173, cluster.pods)
-    before = {family: without_order(kernel_maps(cluster, family)) for family in (4, 6)}
     since = len(cluster.daemon.log.lines)
     for command in damage.split(";"):
         cluster.node.run("nft", command.strip())
     for family in (4, 6):
         cluster.daemon.log.wait_line(rf'Sync done" ipFamily="IPv{family}" full={full}', since)
-        assert without_order(kernel_maps(cluster, family)) == before[family]
+        mine, wanted = kernel_maps(cluster, family), wanted_maps(cluster, family)
+        assert without_order(without_lingering(mine, wanted)) == without_order(wanted)
         assert served(cluster.node.request(web.cluster_ip[family], web.port, count=5))
 
 

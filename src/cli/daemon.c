@@ -18,6 +18,7 @@
 #include "cli/host_setup.h"
 #include "cli/kubeproxy_config.h"
 #include "cli/live_page.h"
+#include "cli/node_wait.h"
 #include "cli/plugin.h"
 #include "cli/proxying.h"
 #include "cli/reload.h"
@@ -28,13 +29,6 @@
 #include "sources/manifests.h"
 
 #define LAST_WORD_S 1 /* for an event before the end */
-
-enum phase {
-	PHASE_READING = 0,
-	PHASE_WAITING,
-	PHASE_PROXYING,
-	PHASE_COUNT,
-};
 
 struct daemon {
 	const struct daemon_input *input;
@@ -47,17 +41,17 @@ struct daemon {
 	struct announcer *announcer; /* with an API server only */
 	struct plugin plugin;
 	struct event *signals[4];
-	struct event *node_timeout;
+	struct node_wait *node_wait;
 
-	enum phase phase;
+	bool listed; /* the source has reported all that there was */
 	bool ended;
 	int exit_code;
 
 	struct proxying_input proxying_input;
-	struct proxying *proxying; /* NULL before the phase of that name */
+	struct proxying *proxying; /* NULL while the Node is waited for */
 	struct telemetry *telemetry;
 	struct live_page *page;        /* NULL: --status-page=false */
-	struct servers *servers;       /* from the same phase on */
+	struct servers *servers;       /* from then on */
 	struct conntrack_watch *watch; /* likewise */
 	struct traffic_meter *meter;   /* likewise; NULL also where nobody asked for it */
 	struct event *last_word;       /* ends the program; see on_server_failed() */
@@ -267,13 +261,18 @@ static void on_refused(void *arg, const struct backend_refusal *refusal)
 	announcer_tell_refusal(daemon->announcer, refusal);
 }
 
-/* The Node is known as well as it ever will be: from here on rules are written. */
-static void begin(struct daemon *daemon)
+static bool ending(const struct daemon *daemon)
 {
+	return daemon->ended || event_pending(daemon->last_word, EV_TIMEOUT, NULL);
+}
+
+/* The Node is known as well as it ever will be. Rules are written once everything else is, too. */
+static void begin(void *arg)
+{
+	struct daemon *daemon = arg;
 	struct proxying_input *input = &daemon->proxying_input;
 	struct err err;
 
-	daemon->phase = PHASE_PROXYING;
 	if (daemon->config->backend == &backend_iptables)
 		input->variant = proxying_find_variant(daemon->config, 0);
 	if (host_setup_conntrack(daemon->config, &err) < 0 ||
@@ -295,65 +294,35 @@ static void begin(struct daemon *daemon)
 		daemon->announcer =
 			announcer_new(api_source_client(daemon->api), daemon->config->node_name);
 	start_servers(daemon);
-	if (daemon->ended || event_pending(daemon->last_word, EV_TIMEOUT, NULL))
+	if (ending(daemon))
 		return;
 	/* what kube-proxy says of itself where it has come so far */
 	announcer_tell_node(daemon->announcer, "Starting", "StartKubeProxy", "");
 	start_watch(daemon);
 	start_meter(daemon);
-	proxying_start(daemon->proxying);
+	if (daemon->listed)
+		proxying_start(daemon->proxying);
 }
 
-static bool has_pod_cidrs(const struct daemon *daemon)
+static void on_node_missing(void *arg, const char *reason)
 {
-	const struct node *node = model_node(daemon->model);
-
-	return node && node->n_pod_cidrs > 0;
+	fail(arg, "Cannot start", reason);
 }
 
-static void wait_for_pod_cidrs(struct daemon *daemon)
+static void on_node_listed(void *arg, bool followed)
 {
-	int64_t limit = daemon->input->pod_cidrs_timeout_ms;
-	struct timeval timeout;
+	const struct daemon *daemon = arg;
 
-	if (limit == 0)
-		limit = DAEMON_POD_CIDRS_TIMEOUT_MS;
-	log_warning("Waiting for the Node's podCIDRs",
-		    KV("node", LOG_STR(daemon->config->node_name)),
-		    KV("seconds", LOG_INT(limit / 1000)));
-	daemon->phase = PHASE_WAITING;
-	clock_to_timeval(limit * CLOCK_NS_PER_MS, &timeout);
-	event_add(daemon->node_timeout, &timeout);
+	node_wait_begin(daemon->node_wait, daemon->config, followed);
 }
 
 static void on_synced(void *arg)
 {
 	struct daemon *daemon = arg;
-	const char *name = daemon->config->node_name;
-	const struct node *node = model_node(daemon->model);
 
-	if (daemon->config->detect_mode == DETECT_NODE_CIDR && !has_pod_cidrs(daemon)) {
-		wait_for_pod_cidrs(daemon);
-		return;
-	}
-	if (!node)
-		log_warning("The Node is not known, going on without its addresses and zone",
-			    KV("node", LOG_STR(name)));
-	else if (node->n_addresses == 0)
-		log_warning("The Node has no addresses, going on without",
-			    KV("node", LOG_STR(name)));
-	begin(daemon);
-}
-
-static void on_node_timeout(evutil_socket_t fd, short what, void *arg)
-{
-	struct daemon *daemon = arg;
-
-	(void)fd;
-	(void)what;
-	fail(daemon, "Cannot start",
-	     model_node(daemon->model) ? "the Node was given no podCIDRs in time"
-				       : "the Node did not appear in time");
+	daemon->listed = true;
+	if (!ending(daemon))
+		proxying_start(daemon->proxying);
 }
 
 static void on_set_service(void *arg, struct service *service)
@@ -435,12 +404,9 @@ static void on_set_node(void *arg, struct node *node)
 	else if (daemon->proxying)
 		compare_node(daemon, node);
 	zone_changed = model_set_node(daemon->model, node);
-	if (daemon->phase == PHASE_WAITING && has_pod_cidrs(daemon)) {
-		event_del(daemon->node_timeout);
-		begin(daemon);
-		return;
-	}
-	if (zone_changed)
+	if (!daemon->proxying)
+		node_wait_look(daemon->node_wait, daemon->config);
+	else if (zone_changed)
 		proxying_request_full(daemon->proxying);
 }
 
@@ -462,9 +428,10 @@ static void on_remove_service_cidr(void *arg, const char *name)
 static bool can_change_config(void *arg, const struct config *config)
 {
 	const struct daemon *daemon = arg;
+	const struct node *node = model_node(daemon->model);
 
 	return !daemon->proxying || config->detect_mode != DETECT_NODE_CIDR ||
-	       has_pod_cidrs(daemon);
+	       (node && node->n_pod_cidrs > 0);
 }
 
 /* The new rules' owner is made before the old one goes, which therefore stays if that fails. */
@@ -485,12 +452,10 @@ static int change_config(void *arg, const struct config *config, struct err *err
 	if (daemon->servers)
 		servers_set_config(daemon->servers, config);
 	log_setup(config->log_format, config->verbosity);
-	if (daemon->proxying) {
+	if (!daemon->proxying)
+		node_wait_look(daemon->node_wait, config);
+	else if (daemon->listed)
 		proxying_start(daemon->proxying);
-	} else if (daemon->phase == PHASE_WAITING && config->detect_mode != DETECT_NODE_CIDR) {
-		event_del(daemon->node_timeout);
-		begin(daemon);
-	}
 	return 0;
 }
 
@@ -606,6 +571,7 @@ static int run_loop(struct daemon *daemon, struct err *err)
 		.set_node = on_set_node,
 		.set_service_cidr = cidrs ? on_set_service_cidr : NULL,
 		.remove_service_cidr = cidrs ? on_remove_service_cidr : NULL,
+		.node_listed = on_node_listed,
 		.synced = on_synced,
 		.arg = daemon,
 	};
@@ -633,6 +599,18 @@ static int run_loop(struct daemon *daemon, struct err *err)
 	return 0;
 }
 
+static struct node_wait *make_node_wait(struct daemon *daemon)
+{
+	return node_wait_new(&(struct node_wait_config){
+		.loop = daemon->loop,
+		.model = daemon->model,
+		.pod_cidrs_ms = daemon->input->pod_cidrs_timeout_ms,
+		.over = begin,
+		.failed = on_node_missing,
+		.arg = daemon,
+	});
+}
+
 static void daemon_done(struct daemon *daemon)
 {
 	servers_free(daemon->servers);
@@ -647,7 +625,7 @@ static void daemon_done(struct daemon *daemon)
 	reload_free(daemon->reload);
 	for (size_t i = 0; i < ARRAY_SIZE(daemon->signals); i++)
 		event_free(daemon->signals[i]);
-	event_free(daemon->node_timeout);
+	node_wait_free(daemon->node_wait);
 	event_free(daemon->last_word);
 	model_free(daemon->model);
 	event_base_free(daemon->loop);
@@ -672,7 +650,7 @@ int daemon_run(const struct daemon_input *input)
 	daemon.page = make_page(&daemon);
 	log_start(input);
 	listen_to_signals(&daemon);
-	daemon.node_timeout = evtimer_new(daemon.loop, on_node_timeout, &daemon);
+	daemon.node_wait = make_node_wait(&daemon);
 	daemon.last_word = evtimer_new(daemon.loop, on_last_word, &daemon);
 	if (run_loop(&daemon, &err) < 0)
 		fail(&daemon, "Cannot run", err.text);

@@ -224,8 +224,10 @@ static void check_synced(struct api_source *source)
 	source->sink.synced(source->sink.arg);
 }
 
-static void settle_node(struct api_source *source)
+static void settle_node(struct api_source *source, bool followed)
 {
+	if (!source->node_settled && source->sink.node_listed)
+		source->sink.node_listed(source->sink.arg, followed);
 	source->node_settled = true;
 	check_synced(source);
 }
@@ -241,7 +243,7 @@ static void on_node_grace(evutil_socket_t fd attr_unused, short what attr_unused
 	struct api_source *source = arg;
 
 	source->cidrs_settled = true;
-	settle_node(source);
+	settle_node(source, false);
 }
 
 static void on_services_listed(void *arg)
@@ -251,7 +253,7 @@ static void on_services_listed(void *arg)
 
 static void on_node_listed(void *arg)
 {
-	settle_node(arg);
+	settle_node(arg, true);
 }
 
 static void on_cidrs_listed(void *arg)
@@ -295,7 +297,7 @@ static void on_failed(void *arg, enum api_failure failure, const char *reason)
 	}
 	*said |= 1u << failure;
 	if (stream == &source->streams[STREAM_NODE] && failure == API_FAILURE_FORBIDDEN)
-		settle_node(source); /* waiting would not help */
+		settle_node(source, false); /* waiting would not help */
 	if (stream == &source->streams[STREAM_CIDRS])
 		settle_cidrs(source);
 	if (how->alone)

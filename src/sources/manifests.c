@@ -385,6 +385,8 @@ static int read_all(struct manifests *manifests, struct err *err)
 	if (r < 0)
 		return err_sys(err, r, "%s", manifests->dir);
 	apply(manifests);
+	if (manifests->sink.node_listed)
+		manifests->sink.node_listed(manifests->sink.arg, false);
 	if (manifests->sink.synced)
 		manifests->sink.synced(manifests->sink.arg);
 	return 0;

@@ -149,7 +149,7 @@ def test_a_zone_change_leads_to_a_full_sync(start, folder):
 
 def test_node_cidr_mode_waits_for_the_node_and_ends_when_its_pod_cidrs_change(start, folder):
     daemon = start("--detect-local-mode=NodeCIDR")
-    daemon.wait_for("Waiting for the Node's podCIDRs", 'node="node-a"', "seconds=330")
+    daemon.wait_for("Waiting for the Node's podCIDRs", 'node="node-a"', "seconds=300")
     replace(folder / "node.yaml", NODE)
     daemon.wait_for_first_syncs()
     assert "! -s 10.244.1.0/24" in daemon.inside("iptables-save", "-t", "nat")

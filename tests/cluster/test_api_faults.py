@@ -13,6 +13,7 @@ import pytest
 
 import objects
 import rules
+from lab.topology import wait_for
 from objects import away, here, port
 from proxies import FAMILIES, Pair
 from stage import API, CLUSTER_CIDR, PORT, Missing, Stage, old_etcd
@@ -111,6 +112,8 @@ def test_server_killed_in_the_middle_of_the_first_list(stage, world, meddler):
     channel.call('set', rules=[{'match': '/services?', 'stall_after': 5000}])
     with Pair(stage, *FLAGS, kubeconfig=kubeconfig) as pair:
         assert channel.call('wait', what='stalled', count=1, timeout=20)
+        for path in ('livez', 'healthz'):  # as kube-proxy, whose servers do not wait for lists either
+            wait_for(lambda path=path: pair.proxies[1].ask(path, 10256), 20, what=f'/{path} is answered')
         stage.stop_api_server()
         assert 'faults/' not in str(saved(pair)), 'half of a list is no list'
         channel.call('set', rules=[])

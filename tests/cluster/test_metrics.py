@@ -17,7 +17,6 @@ from proxies import Proxy
 
 GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, 'serving', 'kube-proxy.metrics')
 TRIGGER = 'endpoints.kubernetes.io/last-change-trigger-time'
-ASK = 'import sys, urllib.request as r; print(r.urlopen(sys.argv[1], timeout=20).read().decode())'
 EQUAL = ('kubeproxy_sync_proxy_rules_iptables_total', 'kubeproxy_sync_proxy_rules_no_local_endpoints_total')
 
 
@@ -51,10 +50,6 @@ def golden(mode):
     return found
 
 
-def ask(proxy, path, number=10249):
-    return proxy.namespace.run('python3', '-c', ASK, f'http://127.0.0.1:{number}/{path}')
-
-
 def pods(api, name, *list_, time=None):
     for family in objects.BOTH:
         made = objects.slice_of('default', f'{name}-{family}', family, list_, owner=name,
@@ -65,7 +60,7 @@ def pods(api, name, *list_, time=None):
 
 
 def value(proxy, name, **labels):
-    return scrape.values(ask(proxy, 'metrics')).get((name, tuple(sorted(labels.items()))), 0)
+    return scrape.values(proxy.ask('metrics')).get((name, tuple(sorted(labels.items()))), 0)
 
 
 def synced(proxy, kind, count):
@@ -96,7 +91,7 @@ def test_the_same_metrics(stage, mode):
             wait_for(lambda proxy=proxy: HELD in proxy.namespace.run('cat', '/proc/net/tcp6'), 10, what='the port is taken')
             proxy.start()
         for proxy in both:
-            wait_for(lambda proxy=proxy: proxy.process.running() and _answers(proxy), 30, what=f'{proxy.name} answers')
+            wait_for(lambda proxy=proxy: proxy.process.running() and proxy.ask('metrics'), 30, what=f'{proxy.name} answers')
             wait_for(lambda proxy=proxy: synced(proxy, 'full_', 1), 30, what=f'{proxy.name} has synced')
         for one in pods(api, 'web', away(1), away(2), time=_soon()):
             api.replace(one)
@@ -105,8 +100,8 @@ def test_the_same_metrics(stage, mode):
             wait_for(lambda proxy=proxy: value(proxy, 'kubeproxy_network_programming_duration_seconds_count',
                                                ip_family='IPv6') > 0, 30, what=f'{proxy.name} has timed it')
             for path in ('healthz', 'livez'):
-                ask(proxy, path, 10256)
-        theirs, ours = (ask(proxy, 'metrics') for proxy in both)
+                assert proxy.ask(path, 10256)
+        theirs, ours = (proxy.ask('metrics') for proxy in both)
         wait_for(lambda: len(port_events(api, balanced)) >= 2, 30, what='both have recorded an Event')
         events = port_events(api, balanced)
     finally:
@@ -129,10 +124,6 @@ def test_the_same_metrics(stage, mode):
     assert scrape.describe(ours, 'kubernetes_feature_enabled') == gates
     assert {key: one for key, one in scrape.values(ours).items() if key[0] == 'kubernetes_feature_enabled'} == \
            {key: one for key, one in scrape.values(theirs).items() if key[0] == 'kubernetes_feature_enabled'}
-
-
-def _answers(proxy):
-    return proxy.namespace.run('python3', '-c', ASK, 'http://127.0.0.1:10249/metrics', check=False)[0] == 0
 
 
 def _soon():

@@ -39,7 +39,8 @@ static struct {
 	struct event_base *loop;
 	enum answer node, cidrs;
 	int asked_for_node, asked_for_cidrs;
-	int synced;
+	int synced, listed;
+	bool followed, mute; /* mute: Services are never listed */
 	bool late;
 	char said[4096];
 } world;
@@ -75,6 +76,8 @@ static void on_request(struct evhttp_request *request, void *arg attr_unused)
 
 	world.asked_for_node += is_node;
 	world.asked_for_cidrs += is_cidrs;
+	if (world.mute && strstr(uri, "/services?"))
+		return;
 	if (answer != ANSWER_EMPTY)
 		reply_as_asked(request, answer);
 	else if (strstr(uri, "sendInitialEvents"))
@@ -100,6 +103,15 @@ static void on_remove_cidr(void *arg attr_unused, const char *name attr_unused)
 static void on_set_node(void *arg attr_unused, struct node *node)
 {
 	node_unref(node);
+}
+
+static void on_node_listed(void *arg attr_unused, bool followed)
+{
+	assert_int_equal(world.synced, 0);
+	world.listed++;
+	world.followed = followed;
+	if (world.mute)
+		event_base_loopbreak(world.loop);
 }
 
 static void on_synced(void *arg attr_unused)
@@ -140,6 +152,7 @@ static int64_t run_with(enum answer node, const enum answer *cidrs, int64_t grac
 {
 	const struct source_sink sink = {
 		.set_node = on_set_node,
+		.node_listed = on_node_listed,
 		.synced = on_synced,
 		.set_service_cidr = cidrs ? on_set_cidr : NULL,
 		.remove_service_cidr = cidrs ? on_remove_cidr : NULL,
@@ -155,7 +168,7 @@ static int64_t run_with(enum answer node, const enum answer *cidrs, int64_t grac
 	struct sockaddr_in address;
 	socklen_t size = sizeof(address);
 
-	memset(&world, 0, sizeof(world));
+	world = (typeof(world)){.mute = world.mute};
 	world.loop = event_base_new();
 	world.node = node;
 	world.cidrs = cidrs ? *cidrs : ANSWER_SILENCE;
@@ -215,12 +228,25 @@ static void a_node_that_may_not_be_read_holds_up_nothing(void **state attr_unuse
 {
 	run(ANSWER_FORBIDDEN, 60000, 30000);
 	assert_int_equal(world.synced, 1);
+	assert_int_equal(world.listed, 1);
+	assert_false(world.followed);
 }
 
 static void a_node_that_is_not_there_holds_up_nothing(void **state attr_unused)
 {
 	run(ANSWER_EMPTY, 60000, 30000);
 	assert_int_equal(world.synced, 1);
+	assert_int_equal(world.listed, 1);
+	assert_true(world.followed);
+}
+
+static void a_node_is_told_of_while_services_are_not_listed(void **state attr_unused)
+{
+	world.mute = true;
+	run(ANSWER_EMPTY, 60000, 30000);
+	assert_int_equal(world.listed, 1);
+	assert_int_equal(world.synced, 0);
+	world.mute = false;
 }
 
 static void service_cidrs_are_asked_for_only_if_somebody_takes_them(void **state attr_unused)
@@ -271,6 +297,7 @@ int main(void)
 		cmocka_unit_test(before_that_nothing_is_synced),
 		cmocka_unit_test(a_node_that_may_not_be_read_holds_up_nothing),
 		cmocka_unit_test(a_node_that_is_not_there_holds_up_nothing),
+		cmocka_unit_test(a_node_is_told_of_while_services_are_not_listed),
 		cmocka_unit_test(service_cidrs_are_asked_for_only_if_somebody_takes_them),
 		cmocka_unit_test(service_cidrs_that_a_server_does_not_have_hold_up_nothing),
 		cmocka_unit_test(service_cidrs_that_may_not_be_read_hold_up_nothing),

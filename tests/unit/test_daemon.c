@@ -105,18 +105,12 @@ static void a_node_that_gets_no_pod_cidrs_in_time_is_fatal(void **state)
 	assert_logged(*state, "the Node was given no podCIDRs in time");
 }
 
-static void the_limit_is_kube_proxys(void **state attr_unused)
-{
-	assert_int_equal(DAEMON_POD_CIDRS_TIMEOUT_MS, 330000);
-}
-
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(a_node_that_does_not_appear_in_time_is_fatal),
 		TEST(a_node_that_gets_no_pod_cidrs_in_time_is_fatal),
-		cmocka_unit_test(the_limit_is_kube_proxys),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

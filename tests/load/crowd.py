@@ -13,6 +13,7 @@ process that notes it, so that a change that was late can be told from one that 
 """
 import bisect
 import ipaddress
+import itertools
 import json
 import os
 import re
@@ -143,11 +144,10 @@ class Crowd(Host):
         self.ear.wait_line(rf"^change {number} ", timeout=patience)
 
     def lateness_ms(self, first=1):
-        """Of all changes from that one on: how late, and for how much of that time the host had taken a processor away (the one it took more
-        of). One that was never written on its own is as late as the next of its Service."""
+        """Of all changes from that one on: how late, and for how much of that time the host had taken a processor away, one or the
+        other. One that was never written on its own is as late as the next of its Service."""
         heard, late, next_of = self.heard(), [], {}
-        stolen = [[float(word) for word in line.split()[1:]] for line in list(self.steal.lines)]
-        times = [when for when, *_ticks in stolen]
+        times, stolen = self._stolen()
         for number, (made, service_number) in reversed(self.made.items()):
             if number in heard:
                 next_of[service_number] = heard[number]
@@ -156,9 +156,15 @@ class Crowd(Host):
             seen = next_of[service_number]
             before = stolen[max(bisect.bisect_right(times, made) - 1, 0)]
             after = stolen[min(bisect.bisect_left(times, seen), len(stolen) - 1)]
-            ticks = max(last - earlier for earlier, last in zip(before[1:], after[1:]))
-            late.append(((seen - made) * 1000, min(ticks / os.sysconf("SC_CLK_TCK"), seen - made) * 1000))
+            late.append(((seen - made) * 1000, min(after - before, seen - made) * 1000))
         return late
+
+    def _stolen(self):
+        """Times, and for how many seconds until then a processor was away. From one note to the next they are away together."""
+        notes = [[float(word) for word in line.split()[1:]] for line in list(self.steal.lines)]
+        steps = [max(b - a for a, b in zip(earlier[1:], later[1:])) for earlier, later in itertools.pairwise(notes)]
+        ticks = itertools.accumulate(steps, initial=0)
+        return [when for when, *_ticks in notes], [n / os.sysconf("SC_CLK_TCK") for n in ticks]
 
     # -- what the daemon is like
 

@@ -60,6 +60,7 @@ class Figures:
         self.changes = len(late)
         self.median, self.most_of_all, (self.most, self.taken) = late[len(late) // 2][0], late[len(late) * 99 // 100][0], late[-1]
         self.own = max(latest - taken for latest, taken in late)
+        self.latest = ["%.0f, of which %.0f taken" % pair for pair in sorted(late, key=lambda pair: pair[1] - pair[0])[:5]]
 
     def row(self):
         answered = " and ".join(f"{line['answered']:,} of `{line['path']}`" for line in self.lines)
@@ -96,7 +97,7 @@ def test_syncs_are_in_time_while_everybody_asks(crowds, page, mode):
     print(figures.row(), load.lines)
     for line in load.lines:
         assert line["others"] == 0 and line["answered"] >= ANSWERED * RATE * SECONDS, line
-    assert figures.own <= LATE_MS
+    assert figures.own <= LATE_MS, figures.latest
     if not SANITIZED:  # a sanitizer keeps what was freed, and finds leaks itself
         assert end <= warm + GROWTH_KIB
     assert not crowd.log.find('"Sync failed')

@@ -5,6 +5,7 @@
  *
  *	bench-traffic serve PORT                      takes TCP connections and datagrams, and drops what comes
  *	bench-traffic connect ADDRESS PORT SECONDS    connections a second, one after the other, closed by a reset
+ *	bench-traffic handshakes ADDRESS PORT SECONDS    1,000 connections a second: microseconds until one stands, median
  *	bench-traffic packets ADDRESS PORT SECONDS    datagrams of 64 bytes a second
  *	bench-traffic stream ADDRESS PORT SECONDS     bytes a second over one connection
  *	bench-traffic flows ADDRESS PORT COUNT        so many datagrams, each from a port of its own: how many were sent
@@ -26,6 +27,7 @@
 #define FIRST_PORT 1024
 #define PORTS      64000
 #define DATAGRAM   64
+#define PACE       1000 /* handshakes a second */
 
 static char buffer[1 << 16];
 
@@ -102,6 +104,40 @@ static double run_connect(const struct sockaddr_in *to, double seconds)
 	return n / (now() - begin);
 }
 
+static int compare(const void *left, const void *right)
+{
+	double a = *(const double *)left, b = *(const double *)right;
+
+	return (a > b) - (a < b);
+}
+
+static double run_handshakes(const struct sockaddr_in *to, double seconds)
+{
+	size_t n = (size_t)(seconds * PACE);
+	double *took = calloc(n + 1, sizeof(*took));
+	double begin = now();
+	double median;
+
+	if (!took || n == 0)
+		errx(1, "%g seconds", seconds);
+	for (size_t i = 0; i < n; i++) {
+		double wait = begin + (double)i / PACE - now();
+		double start;
+		int fd;
+
+		if (wait > 0)
+			usleep((useconds_t)(wait * 1e6));
+		start = now();
+		fd = open_socket(SOCK_STREAM, to);
+		took[i] = now() - start;
+		close(fd);
+	}
+	qsort(took, n, sizeof(*took), compare);
+	median = took[n / 2] * 1e6;
+	free(took);
+	return median;
+}
+
 static double run_sends(int kind, size_t size, const struct sockaddr_in *to, double seconds)
 {
 	int fd = open_socket(kind, to);
@@ -152,12 +188,14 @@ int main(int argc, char **argv)
 	number = strtod(argv[4], NULL);
 	if (strcmp(argv[1], "connect") == 0)
 		number = run_connect(&to, number);
+	else if (strcmp(argv[1], "handshakes") == 0)
+		number = run_handshakes(&to, number);
 	else if (strcmp(argv[1], "packets") == 0)
 		number = run_sends(SOCK_DGRAM, DATAGRAM, &to, number);
 	else if (strcmp(argv[1], "stream") == 0)
 		number = run_sends(SOCK_STREAM, sizeof(buffer), &to, number);
 	else
 		number = run_flows(&to, (long)number);
-	printf("%.0f\n", number);
+	printf("%.2f\n", number);
 	return 0;
 }

@@ -156,7 +156,7 @@ static const struct settings *settings_in_force(void *arg, enum family family)
 	return proxying_settings(daemon->proxying, family);
 }
 
-static const struct traffic_meter *meter_in_force(void *arg)
+static struct traffic_meter *meter_in_force(void *arg)
 {
 	const struct daemon *daemon = arg;
 

@@ -65,7 +65,7 @@ static void tell_port(void *arg, const struct service_traffic_port *port)
 static void read_traffic(void *arg, status_traffic_fn *each, void *each_arg)
 {
 	const struct live_page *live = arg;
-	const struct traffic_meter *meter = live->config.meter(live->config.arg);
+	struct traffic_meter *meter = live->config.meter(live->config.arg);
 	struct teller teller = {each, each_arg};
 
 	if (meter)

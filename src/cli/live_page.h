@@ -22,7 +22,7 @@ struct live_page_config {
 	bool metered; /* there will be a meter */
 	/* The settings of a family in force; NULL: it is not proxied, or not yet. */
 	const struct settings *(*settings)(void *arg, enum family family);
-	const struct traffic_meter *(*meter)(void *arg); /* may be NULL at any time */
+	struct traffic_meter *(*meter)(void *arg); /* may be NULL at any time */
 	void *arg;
 };
 

@@ -41,12 +41,11 @@ struct traffic_meter {
 	struct conntrack_walk *walk; /* NULL but for WALKING */
 	struct event *timer;
 	enum phase phase;
-	int64_t begun_ns;
-	int64_t spent_ns; /* of CPU time, in this round */
-	bool accounting;  /* is on */
-	bool changed;     /* Services, since the last round */
-	bool news;        /* numbers, since the last scrape */
-	char *failure;    /* what was logged last; NULL: all is well */
+	struct traffic_meter_times times; /* of this round, or the last one */
+	bool accounting;                  /* is on */
+	bool changed;                     /* Services, since the last round */
+	bool news;                        /* numbers, since the last scrape */
+	char *failure;                    /* what was logged last; NULL: all is well */
 };
 
 static void wait(struct traffic_meter *meter, int64_t ns)
@@ -82,15 +81,30 @@ static void ensure_accounting(struct traffic_meter *meter)
 
 /* -- rounds */
 
+int64_t traffic_meter_rest(const struct traffic_meter_times *times, int64_t now_ns)
+{
+	bool watched = times->looked_ns && now_ns - times->looked_ns < TRAFFIC_METER_WATCHED_NS;
+	int64_t period_ns = watched ? TRAFFIC_METER_PERIOD_NS : TRAFFIC_METER_UNWATCHED_NS;
+	int64_t due_ns = MAX(times->begun_ns + period_ns,
+			     times->ended_ns + TRAFFIC_METER_SHARE * times->spent_ns);
+
+	return MAX(due_ns - now_ns, 0);
+}
+
 static void rest(struct traffic_meter *meter)
 {
-	int64_t now_ns = clock_now_ns();
-	int64_t rest_ns = MAX(meter->begun_ns + TRAFFIC_METER_PERIOD_NS - now_ns,
-			      TRAFFIC_METER_SHARE * meter->spent_ns);
-
 	meter->phase = RESTING;
-	meter->work.seconds += (double)meter->spent_ns / (double)CLOCK_NS_PER_SECOND;
-	wait(meter, rest_ns);
+	meter->times.ended_ns = clock_now_ns();
+	meter->work.seconds += (double)meter->times.spent_ns / (double)CLOCK_NS_PER_SECOND;
+	wait(meter, traffic_meter_rest(&meter->times, meter->times.ended_ns));
+}
+
+/* Somebody looks: the next round may have to come sooner. */
+static void look(struct traffic_meter *meter)
+{
+	meter->times.looked_ns = clock_now_ns();
+	if (meter->phase == RESTING)
+		wait(meter, traffic_meter_rest(&meter->times, meter->times.looked_ns));
 }
 
 static void sweep(struct traffic_meter *meter)
@@ -99,7 +113,7 @@ static void sweep(struct traffic_meter *meter)
 	bool more = service_traffic_sweep(meter->traffic, SERVICE_TRAFFIC_SWEEP);
 
 	meter->phase = SWEEPING;
-	meter->spent_ns += clock_cpu_ns() - begun;
+	meter->times.spent_ns += clock_cpu_ns() - begun;
 	if (more)
 		wait(meter, 0);
 	else
@@ -111,7 +125,7 @@ static void on_walked(void *arg, const struct conntrack_walk_result *result)
 	struct traffic_meter *meter = arg;
 	bool failed = result->error < 0;
 
-	meter->spent_ns += result->spent_ns;
+	meter->times.spent_ns += result->spent_ns;
 	if (failed) {
 		say_failure(meter, result->words);
 		service_traffic_give_up(meter->traffic);
@@ -157,11 +171,11 @@ static void begin(struct traffic_meter *meter)
 
 	ensure_accounting(meter);
 	conntrack_listener_read(meter->listener);
-	meter->begun_ns = clock_now_ns();
+	meter->times.begun_ns = clock_now_ns();
 	service_traffic_begin(meter->traffic, meter->changed ? meter->config.model : NULL);
 	meter->changed = false;
 	meter->phase = WALKING;
-	meter->spent_ns = clock_cpu_ns() - begun;
+	meter->times.spent_ns = clock_cpu_ns() - begun;
 	if (conntrack_walk_start(meter->config.loop, &config, &meter->walk, &err) == 0)
 		return;
 	say_failure(meter, err.text);
@@ -216,12 +230,13 @@ static struct service_numbers numbers_of(const struct service_totals *totals, si
 	};
 }
 
-void traffic_meter_each(const struct traffic_meter *meter,
+void traffic_meter_each(struct traffic_meter *meter,
 			void (*each)(void *arg, const struct service_traffic_port *port), void *arg)
 {
 	const struct service_traffic_port *port;
 	size_t at = 0;
 
+	look(meter);
 	while ((port = service_traffic_next(meter->traffic, &at)))
 		each(arg, port);
 }
@@ -261,6 +276,7 @@ static void before_scrape(void *arg)
 	struct traffic_meter *meter = arg;
 
 	conntrack_listener_read(meter->listener);
+	look(meter);
 	if (meter->news) {
 		tell_ports(meter);
 		tell_other(meter);

@@ -3,8 +3,9 @@
 
 /*
  * Counts traffic by service port (backends/flows/service_traffic.h says how) and tells it as metrics
- * (serving/service_metrics.h): turns on the kernel's accounting, walks the table once a second,
- * or less often where that would take more than a fiftieth of a core, and hears of flows that end.
+ * (serving/service_metrics.h): turns on the kernel's accounting, walks the table and hears of flows that
+ * end. It walks once a second while somebody looks, every few seconds while nobody does, and less often
+ * where that would take more than a fiftieth of a core.
  *
  * Accounting (net.netfilter.nf_conntrack_acct) stays on when the daemon ends, as all sysctls do.
  * Where it cannot be turned on connections are counted, packets and bytes are not.
@@ -18,8 +19,20 @@ struct metrics;
 struct model;
 struct traffic_meter;
 
-#define TRAFFIC_METER_PERIOD_NS CLOCK_NS_PER_SECOND
-#define TRAFFIC_METER_SHARE     50 /* rests at least so many times as long as it worked */
+#define TRAFFIC_METER_PERIOD_NS    CLOCK_NS_PER_SECOND
+#define TRAFFIC_METER_UNWATCHED_NS (5 * CLOCK_NS_PER_SECOND)
+#define TRAFFIC_METER_WATCHED_NS   (3 * CLOCK_NS_PER_SECOND) /* so long after somebody looked */
+#define TRAFFIC_METER_SHARE        50 /* rests at least so many times as long as it worked */
+
+/* Of a round, on the monotonic clock. */
+struct traffic_meter_times {
+	int64_t begun_ns, ended_ns;
+	int64_t spent_ns;  /* of CPU time */
+	int64_t looked_ns; /* when somebody last looked at the numbers; 0: never */
+};
+
+/* How long the next round may wait. */
+int64_t traffic_meter_rest(const struct traffic_meter_times *times, int64_t now_ns);
 
 struct traffic_meter_config {
 	struct event_base *loop;
@@ -30,9 +43,9 @@ struct traffic_meter_config {
 
 struct traffic_meter *traffic_meter_new(const struct traffic_meter_config *config);
 struct traffic_meter *traffic_meter_free(struct traffic_meter *meter); /* accepts NULL */
-/* Each service port with numbers of its own, in no order. */
+/* Each service port with numbers of its own, in no order. To look keeps the numbers fresh. */
 struct service_traffic_port;
-void traffic_meter_each(const struct traffic_meter *meter,
+void traffic_meter_each(struct traffic_meter *meter,
 			void (*each)(void *arg, const struct service_traffic_port *port),
 			void *arg);
 /* A Service was set or removed; NULL: nothing to do. */

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Traffic by service port (--service-metrics): as many connections, packets and bytes as were sent.
 
-Numbers are brought up to date by rounds through the connection tracking table, one a second. A test sends all that it
+Numbers are brought up to date by rounds through the connection tracking table, one a second while somebody asks. A test sends all that it
 has to send and then waits for a whole round. Whatever has no fixed size (TCP decides how many packets it needs) lies between the
 smallest and the largest header.
 

@@ -121,7 +121,7 @@ def test_demo_fails_when_the_program_does_nothing():
     env = {**os.environ, "PORTOLAN": "/bin/true"}
     done = subprocess.run([DEMO], capture_output=True, text=True, env=env, check=False, timeout=LIMIT)
     assert done.returncode == 1
-    assert "daemon ended" in done.stderr
+    assert "program ended" in done.stderr
 
 
 @pytest.mark.parametrize("user", USERS)

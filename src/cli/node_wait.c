@@ -91,10 +91,10 @@ static void go_on(struct node_wait *wait)
 		wait_for_pod_cidrs(wait);
 }
 
-void node_wait_begin(struct node_wait *wait, const struct config *config, bool followed)
+void node_wait_begin(struct node_wait *wait, const struct config *config, bool hope)
 {
 	wait->pod_cidrs = config->detect_mode == DETECT_NODE_CIDR;
-	if (followed && !has_addresses(wait))
+	if (hope && !has_addresses(wait))
 		wait_for_addresses(wait);
 	else
 		go_on(wait);

@@ -6,8 +6,8 @@
  * for its addresses, and in mode NodeCIDR for its podCIDRs. Without addresses it goes on after a
  * while; without podCIDRs there is nothing to tell local traffic by, and it cannot.
  *
- * Where the Node is not followed, because the server does not let us or the source is a folder, nobody waits
- * for addresses.
+ * Nobody waits for addresses where there is no hope: the server does not let us read the Node, or has not
+ * answered for as long, or the source is a folder.
  */
 
 #include "model/model.h"
@@ -33,6 +33,6 @@ struct node_wait *node_wait_new(const struct node_wait_config *input);
 struct node_wait *node_wait_free(struct node_wait *wait); /* accepts NULL, returns NULL */
 
 /* It is known whether there is a Node. May call over(). */
-void node_wait_begin(struct node_wait *wait, const struct config *config, bool followed);
+void node_wait_begin(struct node_wait *wait, const struct config *config, bool hope);
 /* The Node or the configuration is another one: does it do now? May call over(). */
 void node_wait_look(struct node_wait *wait, const struct config *config);

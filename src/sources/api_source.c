@@ -216,7 +216,8 @@ static void check_synced(struct api_source *source)
 		return;
 	if (!source->node_settled || !source->cidrs_settled) {
 		clock_to_timeval(source->node_grace_ms * CLOCK_NS_PER_MS, &grace);
-		event_add(source->node_grace, &grace);
+		if (!evtimer_pending(source->node_grace, NULL))
+			event_add(source->node_grace, &grace);
 		return;
 	}
 	event_del(source->node_grace);
@@ -224,10 +225,10 @@ static void check_synced(struct api_source *source)
 	source->sink.synced(source->sink.arg);
 }
 
-static void settle_node(struct api_source *source, bool followed)
+static void settle_node(struct api_source *source, bool hope)
 {
 	if (!source->node_settled && source->sink.node_listed)
-		source->sink.node_listed(source->sink.arg, followed);
+		source->sink.node_listed(source->sink.arg, hope);
 	source->node_settled = true;
 	check_synced(source);
 }

@@ -20,9 +20,9 @@ struct source_sink {
 	/* May all be NULL: nobody asks for ServiceCIDRs. Takes over the reference. */
 	void (*set_service_cidr)(void *arg, struct service_cidr *cidr);
 	void (*remove_service_cidr)(void *arg, const char *name);
-	/* Called once, before synced(): there is a Node by now, or there is none. followed: it is told if
-	 * one comes later. May be NULL. */
-	void (*node_listed)(void *arg, bool followed);
+	/* Called once, before synced(): there is a Node by now, or there is none. hope: what it lacks may
+	 * come soon, and is worth a wait. May be NULL. */
+	void (*node_listed)(void *arg, bool hope);
 	/* The initial state has been reported in full; called once. No rule is written before. */
 	void (*synced)(void *arg);
 	void *arg;

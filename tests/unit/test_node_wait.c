@@ -37,7 +37,7 @@ static void on_failed(void *arg, const char *reason)
 }
 
 static void begin(struct fixture *f, enum detect_mode mode, int64_t addresses_ms,
-		  int64_t pod_cidrs_ms, bool followed)
+		  int64_t pod_cidrs_ms, bool hope)
 {
 	f->config.detect_mode = mode;
 	f->wait = node_wait_new(&(struct node_wait_config){
@@ -49,7 +49,7 @@ static void begin(struct fixture *f, enum detect_mode mode, int64_t addresses_ms
 		.failed = on_failed,
 		.arg = f,
 	});
-	node_wait_begin(f->wait, &f->config, followed);
+	node_wait_begin(f->wait, &f->config, hope);
 }
 
 static void set_node(struct fixture *f, bool address, bool pod_cidr)
@@ -123,7 +123,7 @@ static void after_a_while_it_goes_on_without(void **state)
 	assert_null(f->failed);
 }
 
-static void nobody_waits_for_a_node_that_is_not_followed(void **state)
+static void nobody_waits_without_hope(void **state)
 {
 	struct fixture *f = *state;
 
@@ -179,7 +179,7 @@ int main(void)
 		TEST(nobody_waits_for_a_node_with_addresses),
 		TEST(a_node_that_comes_later_is_waited_for),
 		TEST(after_a_while_it_goes_on_without),
-		TEST(nobody_waits_for_a_node_that_is_not_followed),
+		TEST(nobody_waits_without_hope),
 		TEST(pod_cidrs_are_waited_for_after_addresses),
 		TEST(without_pod_cidrs_it_cannot_go_on),
 		TEST(another_configuration_may_do_without_them),

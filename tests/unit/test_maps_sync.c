@@ -28,6 +28,7 @@ static struct {
 	int vanished;         /* so many lists of clients hold one that is gone */
 	bool unreadable;      /* clients cannot be listed */
 	bool slow;            /* the next list of clients takes long */
+	bool touched;         /* somebody else did something to chain services */
 } faults;
 
 void __real_elements_of_destination(const struct port_plan *port,
@@ -88,8 +89,13 @@ struct node_host {
 	char refused[256], reason[256]; /* the last */
 };
 
-static void not_foreign(void *arg attr_unused, struct damage *damage attr_unused)
+static void tell_damage(void *arg attr_unused, struct damage *damage)
 {
+	if (!faults.touched)
+		return;
+	damage->any = true;
+	damage->chains[damage->n_chains++] = (struct chain){.id = CHAIN_SERVICES};
+	faults.touched = false;
 }
 
 static void no_conflict(void *arg attr_unused, const struct state_conflict *conflict attr_unused)
@@ -116,7 +122,7 @@ static int64_t host_now(void *arg)
 static void open_sync(struct node_host *host)
 {
 	const struct maps_sync_ops ops = {
-		.foreign = not_foreign,
+		.foreign = tell_damage,
 		.conflict = no_conflict,
 		.refused = note_refused,
 		.now_ns = host_now,
@@ -139,7 +145,7 @@ static void host_init(struct node_host *host)
 	host->world.settings.node_ports.match_all = true;
 	faults.poisoned = NULL;
 	faults.vanished = 0;
-	faults.unreadable = faults.slow = false;
+	faults.unreadable = faults.slow = faults.touched = false;
 	assert_int_equal(nft_socket_open(&host->socket, &err), 0);
 	open_sync(host);
 }
@@ -527,6 +533,23 @@ static void a_chain_that_cannot_be_removed_is_a_failed_cleanup(void **state attr
 	host_done(&host);
 }
 
+/* What was forgotten could not be taken back, and the next sync had to be full. */
+static void chains_stay_until_damage_is_repaired(void **state attr_unused)
+{
+	struct node_host host;
+
+	start_with_an_idle_chain(&host);
+	assert_true(maps_sync_age(host.sync));
+	faults.touched = true;
+	assert_false(maps_sync_age(host.sync));
+	expect_sync(&host);
+	assert_false(host.result.full);
+	assert_true(has_chain("pick-20"));
+	assert_true(maps_sync_age(host.sync));
+	assert_false(has_chain("pick-20"));
+	host_done(&host);
+}
+
 static void a_chain_that_is_used_again_stays(void **state attr_unused)
 {
 	struct node_host host;
@@ -665,6 +688,7 @@ int main(void)
 		cmocka_unit_test(clients_that_cannot_be_forgotten_are_a_failed_cleanup),
 		cmocka_unit_test(chains_that_nobody_uses_go_after_two_rounds),
 		cmocka_unit_test(a_chain_that_cannot_be_removed_is_a_failed_cleanup),
+		cmocka_unit_test(chains_stay_until_damage_is_repaired),
 		cmocka_unit_test(a_chain_that_is_used_again_stays),
 		cmocka_unit_test(chains_behind_others_go_after_them),
 		cmocka_unit_test(an_endpoint_that_left_may_reach_itself_for_two_rounds),

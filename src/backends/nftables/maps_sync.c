@@ -93,7 +93,10 @@ int64_t maps_sync_retry_ns(const struct maps_sync *sync)
 	return refusals_next_ns(&sync->refusals);
 }
 
-/* What the transaction stands on: all that others did to our table up to that generation is known. */
+/*
+ * What the transaction stands on: what others did to our table up to that generation is known, but for
+ * what the kernel is just about to tell. That is refused, or repaired by the next sync.
+ */
 static int find_ground(struct maps_sync *sync, int attempt, uint32_t *ret, struct err *err)
 {
 	int r = nft_generation(sync->socket, ret, err);
@@ -535,7 +538,8 @@ bool maps_sync_age(struct maps_sync *sync)
 	struct err err;
 	int r;
 
-	if (sync->need_full)
+	sync->ops.foreign(sync->ops.arg, &sync->damage);
+	if (sync->need_full || sync->damage.any)
 		return false;
 	begin_batch(sync, &writer);
 	state_age(sync->state, remove_chain, remove_element, &writer);

@@ -43,7 +43,7 @@ void maps_sync_run(struct maps_sync *sync, const struct model *model,
 int64_t maps_sync_retry_ns(const struct maps_sync *sync);
 
 /* Chains with a number and lingering elements that nobody uses: are there any? A call now and then
- * removes them; false: a full sync is needed first. */
+ * removes them; false: a sync is needed first. */
 bool maps_sync_idle(const struct maps_sync *sync);
 bool maps_sync_age(struct maps_sync *sync);
 

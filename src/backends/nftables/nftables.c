@@ -22,8 +22,8 @@
  * The nftables backend: what is wanted (state.h), the transaction (maps_sync.h), and an ear for
  * foreign hands. Whoever changes table kube-proxy of our family makes us repair what was touched, at
  * once the first time and with growing pauses when it happens again and again (pace.h). Two more
- * timers are set when there is reason: for Services that the kernel refused, and for chains that
- * nobody uses any more.
+ * timers are set when there is reason: for Services that the kernel refused, and for chains and
+ * lingering elements that nobody uses any more.
  */
 
 #define AGE_INTERVAL_NS (60 * CLOCK_NS_PER_SECOND) /* of what nobody uses */

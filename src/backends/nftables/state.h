@@ -9,7 +9,7 @@
  *	state_write_*() says to a writer what has to be written; as often as need be
  *	state_end()     what was wanted is now applied; or, after a failure, the next one must be full
  *
- * Nothing walks all services in a sync that is not full.
+ * Nothing but a repair walks all services in a sync that is not full.
  */
 
 #include "backends/nftables/affinity_ids.h"

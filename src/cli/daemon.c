@@ -266,6 +266,13 @@ static bool ending(const struct daemon *daemon)
 	return daemon->ended || event_pending(daemon->last_word, EV_TIMEOUT, NULL);
 }
 
+/* The Node and all else are known. The meter's first round tells old connections by their Services. */
+static void start_proxying(struct daemon *daemon)
+{
+	start_meter(daemon);
+	proxying_start(daemon->proxying);
+}
+
 /* The Node is known as well as it ever will be. Rules are written once everything else is, too. */
 static void begin(void *arg)
 {
@@ -299,9 +306,8 @@ static void begin(void *arg)
 	/* what kube-proxy says of itself where it has come so far */
 	announcer_tell_node(daemon->announcer, "Starting", "StartKubeProxy", "");
 	start_watch(daemon);
-	start_meter(daemon);
 	if (daemon->listed)
-		proxying_start(daemon->proxying);
+		start_proxying(daemon);
 }
 
 static void on_node_missing(void *arg, const char *reason)
@@ -309,11 +315,11 @@ static void on_node_missing(void *arg, const char *reason)
 	fail(arg, "Cannot start", reason);
 }
 
-static void on_node_listed(void *arg, bool followed)
+static void on_node_listed(void *arg, bool hope)
 {
 	const struct daemon *daemon = arg;
 
-	node_wait_begin(daemon->node_wait, daemon->config, followed);
+	node_wait_begin(daemon->node_wait, daemon->config, hope);
 }
 
 static void on_synced(void *arg)
@@ -321,8 +327,8 @@ static void on_synced(void *arg)
 	struct daemon *daemon = arg;
 
 	daemon->listed = true;
-	if (!ending(daemon))
-		proxying_start(daemon->proxying);
+	if (daemon->proxying && !ending(daemon))
+		start_proxying(daemon);
 }
 
 static void on_set_service(void *arg, struct service *service)

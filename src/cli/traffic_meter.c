@@ -99,12 +99,14 @@ static void rest(struct traffic_meter *meter)
 	wait(meter, traffic_meter_rest(&meter->times, meter->times.ended_ns));
 }
 
-/* Somebody looks: the next round may have to come sooner. */
-static void look(struct traffic_meter *meter)
+/* The next round comes as soon as for one who looks. */
+static void hurry(struct traffic_meter *meter)
 {
-	meter->times.looked_ns = clock_now_ns();
+	struct traffic_meter_times times = meter->times;
+
+	times.looked_ns = clock_now_ns();
 	if (meter->phase == RESTING)
-		wait(meter, traffic_meter_rest(&meter->times, meter->times.looked_ns));
+		wait(meter, traffic_meter_rest(&times, times.looked_ns));
 }
 
 static void sweep(struct traffic_meter *meter)
@@ -236,7 +238,8 @@ void traffic_meter_each(struct traffic_meter *meter,
 	const struct service_traffic_port *port;
 	size_t at = 0;
 
-	look(meter);
+	meter->times.looked_ns = clock_now_ns();
+	hurry(meter);
 	while ((port = service_traffic_next(meter->traffic, &at)))
 		each(arg, port);
 }
@@ -276,7 +279,7 @@ static void before_scrape(void *arg)
 	struct traffic_meter *meter = arg;
 
 	conntrack_listener_read(meter->listener);
-	look(meter);
+	hurry(meter);
 	if (meter->news) {
 		tell_ports(meter);
 		tell_other(meter);

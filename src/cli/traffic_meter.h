@@ -4,8 +4,8 @@
 /*
  * Counts traffic by service port (backends/flows/service_traffic.h says how) and tells it as metrics
  * (serving/service_metrics.h): turns on the kernel's accounting, walks the table and hears of flows that
- * end. It walks once a second while somebody looks, every few seconds while nobody does, and less often
- * where that would take more than a fiftieth of a core.
+ * end. It walks once a second while somebody looks, every few seconds and with each scrape while nobody does, and less
+ * often where that would take more than a fiftieth of a core.
  *
  * Accounting (net.netfilter.nf_conntrack_acct) stays on when the daemon ends, as all sysctls do.
  * Where it cannot be turned on connections are counted, packets and bytes are not.

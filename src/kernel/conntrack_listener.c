@@ -3,7 +3,8 @@
 /*
  * To be woken for a notification costs many times what it costs to read it, and the kernel wakes
  * whoever watches the socket for each. So the loop watches for the first one only: those that come
- * within the PAUSE after it are read together with it. The socket has room for what comes meanwhile.
+ * within the PAUSE after it are read together with it. The socket has room for what comes meanwhile,
+ * if the kernel gave it as much as was asked for.
  */
 
 #include "kernel/conntrack_listener.h"
@@ -84,6 +85,8 @@ static bool read_some(struct conntrack_listener *listener)
 
 		if (n < 0)
 			listener->events.lost(listener->events.arg);
+		if (n < 0 && n != -ENOBUFS)
+			return false;
 		for (int k = 0; k < n; k++)
 			take_datagram(listener, (size_t)k);
 		if (n >= 0 && n < TOGETHER)

@@ -13,9 +13,11 @@ import pytest
 
 import objects
 import rules
+from lab import scrape
+from lab.daemon import program
 from lab.topology import wait_for
 from objects import away, here, port
-from proxies import FAMILIES, Pair
+from proxies import FAMILIES, FLAGS as OWN_FLAGS, Pair, Proxy
 from stage import API, CLUSTER_CIDR, PORT, Missing, Stage, old_etcd
 from world import World
 
@@ -119,6 +121,33 @@ def test_server_killed_in_the_middle_of_the_first_list(stage, world, meddler):
         channel.call('set', rules=[])
         stage.resume_api_server()
         pair.agree(patience=PATIENCE)
+
+
+def test_connections_from_before_the_start_are_not_counted_as_new(stage, world, meddler):
+    """However late Services are listed: the first round through the table knows whose they are."""
+    channel, kubeconfig = meddler
+    channel.call('set', rules=[{'match': '/services?', 'stall_after': 0}])
+    proxy = Proxy(stage, 'counting', [program(), 'run', f'--kubeconfig={kubeconfig}', *OWN_FLAGS, *FLAGS, '--service-metrics'])
+    ip = stage.api.call('GET', '/api/v1/namespaces/faults/services/s0')['spec']['clusterIP']
+    proxy.namespace.run('conntrack', '-I', '-p', 'tcp', '-s', '10.244.1.9', '-d', ip, '--sport', '40000', '--dport', '80', '--timeout', '600',
+                        '--state', 'ESTABLISHED', '--dst-nat', '10.244.2.7:8080')
+
+    def value(name, **labels):
+        return sum(value for (metric, pairs), value in scrape.values(proxy.ask('metrics') or '').items()
+                   if metric == f'portolan_service_{name}' and labels.items() <= dict(pairs).items())
+
+    proxy.start()
+    try:
+        assert channel.call('wait', what='stalled', count=1, timeout=20)
+        wait_for(lambda: proxy.ask('metrics'), 20, what='metrics are served')
+        channel.call('set', rules=[])
+        for family in FAMILIES:
+            proxy.process.log.wait_line(f'"First sync done" ipFamily="IPv{family}"', timeout=PATIENCE)
+        rounds = value('traffic_rounds_total')
+        wait_for(lambda: value('traffic_rounds_total') >= rounds + 2, 30, step=0.2, what='a round that knows all Services')
+        assert value('connections_total', service='s0') == 0
+    finally:
+        proxy.kill()
 
 
 def test_new_list_cut_in_the_middle_changes_nothing(stage, world, meddler):

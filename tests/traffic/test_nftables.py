@@ -279,8 +279,10 @@ def test_the_older_of_two_services_has_an_address_and_the_other_takes_over(clust
     since = len(cluster.daemon.log.lines)
     cluster.serve(Aged(younger), Aged(older))
     assert served(cluster.client.request(address, 80, count=10)) == {cluster.pods[0].name}
-    told = [line for line in cluster.daemon.log.lines[since:] if "Two Services ask for the same destination" in line]
-    assert len(told) == 2 and all('service="default/ant" owner="default/zebra"' in line for line in told)  # one for each family
+    told = r'"Two Services ask for the same destination.* ipFamily="{}" .* service="default/ant" owner="default/zebra"'
+    for name in ("IPv4", "IPv6"):  # just after the rules are in force
+        cluster.daemon.log.wait_line(told.format(name), since)
+    assert sum("Two Services ask for the same destination" in line for line in cluster.daemon.log.lines[since:]) == 2
     cluster.serve(Aged(younger))
     assert served(cluster.client.request(address, 80, count=10)) == {cluster.pods[1].name}
     assert served(cluster.node.request(younger.cluster_ip[family], 80))

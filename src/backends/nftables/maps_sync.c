@@ -39,7 +39,7 @@ struct maps_sync {
 	bool repaired;        /* it was in this sync ... */
 	size_t n_repaired;    /* ... with so many elements */
 	bool ids_asked;       /* what a former life left has been read */
-	int64_t listing_ns;   /* what the last list of clients took, or a little more */
+	int64_t sweep_ns;     /* what the last sweep took, and a list of clients with it */
 	size_t clients_from;  /* the message of a delta from which on clients are forgotten */
 	size_t n_written;
 	size_t cleanup_failures; /* that no result has told yet */
@@ -242,15 +242,6 @@ static int stop_remembering(struct maps_sync *sync, struct err *err)
 	return send_delta(sync, err);
 }
 
-static int list_clients(struct maps_sync *sync, struct clients *ret, struct err *err)
-{
-	int64_t start = clock_now_ns();
-	int r = clients_find(sync->socket, sync->settings->family, sync->state, true, ret, err);
-
-	sync->listing_ns = clock_now_ns() - start;
-	return r;
-}
-
 static void write_delta(struct maps_sync *sync, const struct clients *gone)
 {
 	struct batch_writer writer;
@@ -289,7 +280,8 @@ static int send_with_clients(struct maps_sync *sync, struct err *err)
 	int r = stop_remembering(sync, err);
 
 	for (int i = 0; r == 0 && i < ATTEMPTS; i++) {
-		if (list_clients(sync, &gone, err) < 0)
+		if (clients_find(sync->socket, sync->settings->family, sync->state, true, &gone,
+				 err) < 0)
 			break;
 		write_delta(sync, &gone);
 		r = send_delta(sync, err);
@@ -303,7 +295,7 @@ static int send_with_clients(struct maps_sync *sync, struct err *err)
 static int run_delta(struct maps_sync *sync, const struct state_input *input, struct err *err)
 {
 	state_begin(sync->state, input);
-	if (state_lost_members(sync->state) && sync->listing_ns < LISTING_MAX_NS)
+	if (state_lost_members(sync->state) && sync->sweep_ns < LISTING_MAX_NS)
 		return send_with_clients(sync, err);
 	return send_without_clients(sync, err);
 }
@@ -407,7 +399,7 @@ static void forget_clients(struct maps_sync *sync)
 	if (!state_lost_members(sync->state) && !sync->repaired)
 		return;
 	r = sweep(sync->socket, sync->batch, sync->settings->family, sync->state, &err);
-	sync->listing_ns = clock_now_ns() - start;
+	sync->sweep_ns = clock_now_ns() - start;
 	sync->cleanup_failures += r < 0;
 	if (r < 0)
 		log_warning("Cannot forget clients of endpoints that are gone, they time out",

@@ -92,13 +92,14 @@ lint: deps-lint
 fuzz: deps-lint
 	@scripts/fuzz build-fuzz
 
-# 1,000 scrapes and 1,000 health requests a second while 100 Services a second change, on a quiet machine: with all bars. The
-# figures are written into docs/performance.md.
+# 1,000 scrapes and 1,000 health requests a second while 100 Services a second change, and how soon one instance follows another, on a
+# quiet machine: with all bars. The figures are written into docs/performance.md.
 SECONDS ?= 30
 load: deps-test $(BUILD)/build.ninja
 	@$(MESON) configure $(BUILD) -Dtests=true && ninja -C $(BUILD) -j $(JOBS) portolan tests/load/load-clients >/dev/null
 	@PORTOLAN=$(abspath $(BUILD))/portolan PORTOLAN_QUIET=1 PORTOLAN_LOAD_SECONDS=$(SECONDS) /usr/bin/python3 -B -m pytest -q -s \
-		-p no:cacheprovider tests/load/test_load.py
+		-p no:cacheprovider tests/load/test_load.py tests/load/test_descriptors.py
+	@PORTOLAN=$(abspath $(BUILD))/portolan PORTOLAN_QUIET=1 /usr/bin/python3 -B -m pytest -q -p no:cacheprovider tests/faults/test_instances.py
 
 # Random changes, faults and flushes at 2,000 services, in both modes, for a third of the time each. Then an API server that is
 # away for longer than watches last out, one that is out of reach for longer than its watch cache goes back, and random clusters

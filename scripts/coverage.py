@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks docs/coverage.md: every test it names must exist, and every line must name one or say that it is not covered.
+"""Checks docs/coverage.md and docs/security.md: every test they name must exist, and every line of a table must name one; in
+coverage.md it may also say that it is not covered.
 
 A test is written as `unit/test_model.c::name` or `golden/test_packets.py::Class::name`, below tests/.
 """
@@ -8,7 +9,8 @@ import pathlib
 import re
 import sys
 
-PAGE = pathlib.Path('docs/coverage.md')
+PAGES = pathlib.Path('docs/coverage.md'), pathlib.Path('docs/security.md')
+HEADS = '| What', '| Promise'
 TESTS = pathlib.Path('tests')
 REFERENCE = re.compile(r'`([a-z]+/test_\w+\.(?:c|py))::([\w:]+)`')
 LATER = 'not yet:'
@@ -38,19 +40,28 @@ def problem(file, name):
     return None if exists(path.read_text(), name) else f'{file} has no test {name}'
 
 
-def main():
+def check(page):
+    """What is wrong with it, how many lines its tables have, and how many tests they name."""
     wrong, lines, references = [], 0, 0
-    for number, line in enumerate(PAGE.read_text().splitlines(), 1):
-        if not line.startswith('| ') or line.startswith('| What') or set(line) <= set('|- '):
+    for number, line in enumerate(page.read_text().splitlines(), 1):
+        if not line.startswith('| ') or line.startswith(HEADS) or set(line) <= set('|- '):
             continue
         lines += 1
         found = REFERENCE.findall(line)
         references += len(found)
         if not found and LATER not in line:
-            wrong.append(f'{PAGE}:{number}: names no test and does not say "{LATER}"')
-        wrong += [f'{PAGE}:{number}: {p}' for p in (problem(*f) for f in found) if p]
-    print('\n'.join(wrong) if wrong else f'{lines} lines, {references} tests named, all exist')
-    return 1 if wrong or not lines else 0
+            wrong.append(f'{page}:{number}: names no test and does not say "{LATER}"')
+        wrong += [f'{page}:{number}: {p}' for p in (problem(*f) for f in found) if p]
+    return wrong, lines, references
+
+
+def main():
+    failed = False
+    for page in PAGES:
+        wrong, lines, references = check(page)
+        failed = failed or wrong or not lines
+        print('\n'.join(wrong) if wrong else f'{page}: {lines} lines, {references} tests named, all exist')
+    return 1 if failed else 0
 
 
 if __name__ == '__main__':

@@ -16,13 +16,13 @@ MAY_USE = {
     'plan': {'base', 'model', 'plan'},
     'sources': {'base', 'model', 'sources'},
     'serving': {'base', 'model', 'serving'},
+    'conntrack': {'base', 'model', 'kernel', 'serving', 'conntrack'},
     'backends': {'base', 'model', 'plan', 'kernel', 'backends'},
-    'chart': {'base', 'model', 'plan', 'backends', 'chart'},
-    'explain': {'base', 'model', 'plan', 'kernel', 'backends', 'explain'},
-    'top': {'base', 'model', 'backends', 'top'},
-    'diff': {'base', 'model', 'plan', 'kernel', 'backends', 'explain', 'diff'},
-    'page': {'base', 'model', 'plan', 'serving', 'backends', 'explain', 'chart', 'page'},
-    'cli': {'base', 'top', 'model', 'kernel', 'plan', 'sources', 'serving', 'backends', 'chart', 'explain', 'diff', 'page', 'cli'},
+    'inspect': {'base', 'model', 'plan', 'kernel', 'conntrack', 'backends', 'inspect'},
+    'page': {'base', 'model', 'plan', 'serving', 'backends', 'inspect', 'page'},
+    'config': {'base', 'model', 'kernel', 'plan', 'sources', 'backends', 'config'},
+    'daemon': {'base', 'model', 'kernel', 'sources', 'serving', 'conntrack', 'backends', 'page', 'config', 'daemon'},
+    'commands': {'base', 'kernel', 'sources', 'conntrack', 'backends', 'inspect', 'config', 'daemon', 'commands'},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 

@@ -8,10 +8,14 @@
 
 #include "base/err.h"
 #include "model/model.h"
+#include "plan/conflicts.h"
 #include "plan/settings.h"
 
 struct event_base;
 struct backend;
+struct backend_host;
+struct inspect_ops;
+struct text;
 
 /* Tables of iptables, for counting. */
 enum backend_table {
@@ -31,6 +35,7 @@ struct backend_result {
 	size_t rules_last[BACKEND_TABLE_COUNT];  /* written now */
 	size_t no_local_internal; /* service ports with a Local policy and only remote endpoints */
 	size_t no_local_external;
+	size_t conflicts[CONFLICT_KIND_COUNT]; /* Services that ask for what is not theirs */
 	size_t cleanup_failures; /* since the last result: what nobody needs could not be removed */
 	/* what was taken from the model for it; borrowed until synced() returns. NULL: not known */
 	const struct model_changes *changes;
@@ -38,18 +43,19 @@ struct backend_result {
 	struct err err;
 };
 
-/* Two Services ask for the same address and port, and only one can have it. */
-struct backend_conflict {
-	const char *destination; /* "198.51.100.1:80/tcp", "NodePort 30080/tcp" */
-	const char *service;     /* "namespace/name" of the one that has to wait */
-	const char *owner;
-};
-
-/* The kernel does not take what a Service asks for, which is therefore left out. */
+/* The kernel does not take what a Service asks for, which therefore stays as it was or is left out. */
 struct backend_refusal {
 	const char *service; /* "namespace/name" */
 	const char *port;    /* "namespace/name:port" */
 	const char *reason;
+	bool kept; /* what the kernel took last stays in force */
+};
+
+/* The clients of a Service with ClientIP affinity are more than its map holds. */
+struct backend_full {
+	const char *service; /* "namespace/name" */
+	const char *port;    /* "namespace/name:port" */
+	uint32_t clients;    /* that there is room for */
 };
 
 struct backend_events {
@@ -71,29 +77,61 @@ struct backend_events {
 	 * that is being repaired; negative: it could not be found out.
 	 */
 	void (*checked)(void *arg, int r, const struct err *err);
-	/* A Service waits for what another one owns; told once, and again after it had it. */
-	void (*conflict)(void *arg, const struct backend_conflict *conflict);
-	/* A Service is left out; told once, and again after it was there. */
+	/* A Service asks for what is not its own; told once, and again after it had stopped. */
+	void (*conflict)(void *arg, const struct conflict *conflict);
+	/* A Service stays as it was, or is left out; told once, and again after it was taken. */
 	void (*refused)(void *arg, const struct backend_refusal *refusal);
+	/* New clients of a Service are not remembered; told once, and again after they were. NULL: nobody asks. */
+	void (*clients_full)(void *arg, const struct backend_full *full);
+	/* Service ports of which that is so, as of the last look, which is taken now and then. NULL: nobody asks. */
+	void (*clients_full_count)(void *arg, size_t n);
 	/* A sync is wanted although nothing has changed. */
 	void (*wanted)(void *arg);
+};
+
+/* What it takes to write rules, or to remove them, beside netlink: a set of bits. */
+enum backend_needs {
+	BACKEND_NEEDS_PROGRAMS = 1 << 0, /* programs are run, */
+	BACKEND_NEEDS_LOCK = 1 << 1,     /* for which their lock file is locked, */
+	BACKEND_NEEDS_RAW = 1 << 2,      /* and which take CAP_NET_RAW */
+};
+
+/* A dry run. */
+struct backend_render {
+	const struct settings *settings;
+	struct model *model;          /* the family's pending changes are taken out of it */
+	const struct addr *addresses; /* of the node's interfaces */
+	size_t n_addresses;
+	size_t format; /* a place in backend_ops.formats */
+	bool titled;   /* a comment says which family it is, where the text does not */
 };
 
 struct backend_ops {
 	const char *name; /* "iptables": what --proxy-mode calls it */
 
+	/* What differs between modes and is no operation. */
+	bool wants_service_cidrs; /* it refuses what is sent to cluster IPs that no Service has */
+	bool names_service_chains; /* a Service has chains of its own, whose names a chart can show */
+	const char *const *formats; /* of render(), the usual one first, NULL at the end */
+
 	/*
-	 * Can this host do it for the family? 1, 0 (with the reason in *err), or an error. The
-	 * variant, here and below, is for those that iptables has.
+	 * What the families share on this host. Found out once, without changing anything; the choice that
+	 * was made is logged from that level on. NULL: there is nothing, and the host is NULL below.
 	 */
-	int (*usable)(enum family family, enum iptables_variant variant, struct err *err);
+	struct backend_host *(*open_host)(const struct mode_options *options, int level);
+	void (*close_host)(struct backend_host *host); /* accepts NULL */
+
+	/* Can this host do it for the family? 1, 0 (with the reason in *err), or an error. */
+	int (*usable)(const struct backend_host *host, enum family family, struct err *err);
 	/*
 	 * Finds out what the host offers and sets the sysctls that the rules rely on; writes no rule.
-	 * settings and events are borrowed until close.
+	 * host, settings and events are borrowed until close.
 	 */
-	int (*open)(struct event_base *loop, const struct settings *settings,
-		    const struct backend_events *events, struct backend **ret, struct err *err);
+	int (*open)(struct event_base *loop, const struct backend_host *host,
+		    const struct settings *settings, const struct backend_events *events,
+		    struct backend **ret, struct err *err);
 	void (*close)(struct backend *backend); /* accepts NULL; ends a running sync; rules stay */
+	unsigned int (*needs)(const struct backend *backend); /* NULL: nothing */
 
 	/* Starts a sync, which ends with events->synced (perhaps before this returns). Not while one runs. */
 	void (*sync)(struct backend *backend, struct model *model);
@@ -115,9 +153,26 @@ struct backend_ops {
 	 */
 	void (*check)(struct backend *backend);
 
-	/* Removes everything that a proxy of this kind left in the family, nothing else. */
-	int (*cleanup)(enum family family, enum iptables_variant variant, struct err *err);
+	/*
+	 * What a proxy of this kind left in the family: 0, nothing; else a word for cleanup(), and in
+	 * *ret_needs what that takes. Asked while the process has all its privileges. Blocks, for some
+	 * milliseconds. NULL: that is not known before cleanup() is called with 0.
+	 */
+	unsigned int (*leftovers)(enum family family, unsigned int *ret_needs);
+	/*
+	 * Removes what a proxy of this kind left in the family, nothing else: what leftovers() told of, or
+	 * with 0 what one on this host would leave. Blocks. 1; 0: there was nothing; -EOPNOTSUPP: this host
+	 * cannot have such rules of the family.
+	 */
+	int (*cleanup)(const struct backend_host *host, enum family family, unsigned int leftovers,
+		       struct err *err);
+
+	/* Appends what a first, full sync would write, for people and for tools. Touches nothing. */
+	void (*render)(const struct backend_render *input, struct text *ret);
+	const struct inspect_ops *inspect; /* questions about its rules: inspect/inspect_ops.h */
 };
 
-extern const struct backend_ops backend_iptables;
-extern const struct backend_ops backend_nftables;
+/* The modes that there are, NULL at the end: a mode is a folder and a row (modes.c). */
+#define BACKEND_MODES_MAX 8
+extern const struct backend_ops *const backend_modes[];
+const struct backend_ops *backend_find(const char *name); /* NULL: there is none */

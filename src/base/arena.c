@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/oom.h"
+
 /*
  * The model holds tens of thousands of arenas with a few hundred bytes each, so the fixed cost
  * counts: 16 bytes, and no more than one allocation for an object that fits its first block.
@@ -105,7 +107,7 @@ char *arena_printf(struct arena *arena, const char *fmt, ...)
 	n = vasprintf(&s, fmt, ap);
 	va_end(ap);
 	if (n < 0)
-		abort(); /* out of memory, as in util.c */
+		oom("a text", 0);
 	return arena_strdup(arena, s);
 }
 

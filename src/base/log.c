@@ -2,27 +2,47 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <event2/event.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/log_sink.h"
+#include "base/siphash.h"
+
 /*
  * A line is put together in memory and leaves in one write(2), so that lines of several processes
- * on one pipe do not mix. Strings are escaped such that a line stays one line and valid UTF-8
+ * on one pipe do not mix; its end comes last, for a line that was kept gets one more pair. Strings are escaped such that a line stays one line and valid UTF-8
  * whatever they hold: as Go's %q does in text, as JSON asks for in JSON.
  */
+
+#define PATIENCE_NS (1 * CLOCK_NS_PER_SECOND) /* for a reader, at the end */
 
 static struct {
 	enum log_format format;
 	int verbosity;
-	int fd;
-} settings = {.fd = STDERR_FILENO};
+} settings;
 
+static struct log_sink sink = {.fd = STDERR_FILENO, .out = STDERR_FILENO};
+
+/* Between log_begin() and log_end(). */
+static struct {
+	bool on;
+	struct log_limit limit;
+	uint64_t key[2];
+	struct event *release; /* writes what was kept; armed for due_ns */
+	int64_t due_ns;
+} running;
+
+/* Short lines stay where they begin: to say that memory is short takes none. */
 struct line {
-	char *data;
+	char *data; /* `begin`, or memory of its own */
 	size_t n, capacity;
+	char begin[1024];
 };
 
 void log_setup(enum log_format format, int verbosity)
@@ -33,7 +53,7 @@ void log_setup(enum log_format format, int verbosity)
 
 void log_set_fd(int fd)
 {
-	settings.fd = fd;
+	sink.fd = sink.out = fd;
 }
 
 bool log_enabled(int verbosity)
@@ -41,12 +61,20 @@ bool log_enabled(int verbosity)
 	return verbosity <= settings.verbosity;
 }
 
+static void grow(struct line *line, size_t capacity)
+{
+	char *owned = line->data == line->begin ? NULL : line->data;
+
+	line->data = xrealloc(owned, capacity);
+	if (!owned)
+		memcpy(line->data, line->begin, line->n);
+	line->capacity = capacity;
+}
+
 static void add(struct line *line, const char *data, size_t n)
 {
-	if (line->capacity - line->n < n) {
-		line->capacity = MAX(line->n + n, 2 * line->capacity);
-		line->data = xrealloc(line->data, line->capacity);
-	}
+	if (line->capacity - line->n < n)
+		grow(line, MAX(line->n + n, 2 * line->capacity));
 	memcpy(line->data + line->n, data, n);
 	line->n += n;
 }
@@ -220,41 +248,224 @@ static void add_json_line(struct line *line, enum log_severity severity, const s
 		add(line, ":", 1);
 		add_value(line, &pairs[i], add_json_string);
 	}
-	add(line, "}", 1);
 }
 
-/* What cannot be written is lost: there is nowhere else to say it. */
-static void write_out(const char *data, size_t n)
-{
-	while (n > 0) {
-		ssize_t written = write(settings.fd, data, n);
+/* -- leaving out what was said just now */
 
-		if (written < 0 && errno == EINTR)
+/* Says how or why, which may be another each time, and not about what. */
+static bool tells_why(const char *key)
+{
+	static const char *const keys[] = {"err", "reason", "top", "advice"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		if (streq(key, keys[i]))
+			return true;
+	return false;
+}
+
+static uint64_t object_of(const struct log_site *site, const char *message,
+			  const struct log_pair *pairs, size_t n_pairs)
+{
+	const char *colon = site->of_object ? strstr(message, ": ") : NULL;
+	struct siphash hash;
+
+	siphash_init(&hash, running.key);
+	siphash_add(&hash, message, colon ? (size_t)(colon - message) : strlen(message));
+	for (size_t i = 0; i < n_pairs; i++) {
+		if (pairs[i].kind != LOG_VALUE_STRING || tells_why(pairs[i].key))
 			continue;
-		if (written <= 0)
-			return;
-		data += written;
-		n -= (size_t)written;
+		siphash_add(&hash, pairs[i].key, strlen(pairs[i].key) + 1);
+		if (pairs[i].string)
+			siphash_add(&hash, pairs[i].string, strlen(pairs[i].string) + 1);
+	}
+	return siphash_end(&hash);
+}
+
+static void release_at(int64_t due_ns)
+{
+	struct timeval delay;
+
+	if (!running.release || due_ns >= running.due_ns)
+		return;
+	running.due_ns = due_ns;
+	clock_to_timeval(due_ns - clock_now_ns(), &delay);
+	event_add(running.release, &delay);
+}
+
+/* Is the line to be written now? */
+static bool passes(struct log_site *site, enum log_severity severity, const char *message,
+		   const struct log_pair *pairs, size_t n_pairs, const struct line *line)
+{
+	int64_t due_ns =
+		log_limit_ask(&running.limit, site, object_of(site, message, pairs, n_pairs),
+			      line->data, line->n, (int)severity, clock_now_ns());
+
+	if (due_ns != 0)
+		release_at(due_ns);
+	return due_ns == 0;
+}
+
+/* -- writing */
+
+static void line_init(struct line *line)
+{
+	line->data = line->begin;
+	line->n = 0;
+	line->capacity = sizeof(line->begin);
+}
+
+static void line_done(struct line *line)
+{
+	if (line->data != line->begin)
+		free(line->data);
+}
+
+static void begin_line(struct line *line, enum log_severity severity, int verbosity,
+		       const struct log_site *site, const char *message,
+		       const struct log_pair *pairs, size_t n_pairs)
+{
+	const char *slash = strrchr(site->file, '/');
+	const char *file = slash ? slash + 1 : site->file;
+	struct timespec now;
+
+	line_init(line);
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (settings.format == LOG_FORMAT_JSON)
+		add_json_line(line, severity, &now, verbosity, file, site->line, message, pairs,
+			      n_pairs);
+	else
+		add_text_line(line, severity, &now, file, site->line, message, pairs, n_pairs);
+}
+
+static void end_line(struct line *line)
+{
+	if (line->data[0] == '{')
+		add(line, "}", 1);
+	add(line, "\n", 1);
+}
+
+static void send_line(struct line *line, enum log_severity severity)
+{
+	end_line(line);
+	log_sink_write(&sink, line->data, line->n, severity != LOG_SEVERITY_INFO);
+}
+
+static void send_kept(const struct log_kept *kept)
+{
+	const char *key = kept->of_site ? "othersLeftOut" : "leftOut";
+	struct line line;
+
+	line_init(&line);
+	add(&line, kept->line, kept->n);
+	if (kept->left_out > 0)
+		add_short(&line, line.data[0] == '{' ? ",\"%s\":%lu" : " %s=%lu", key,
+			  kept->left_out);
+	send_line(&line, (enum log_severity)kept->severity);
+	line_done(&line);
+}
+
+static void release(bool all)
+{
+	int64_t now_ns = clock_now_ns();
+	struct log_kept kept;
+
+	while (log_limit_next(&running.limit, all, now_ns, &kept)) {
+		send_kept(&kept);
+		free(kept.line);
 	}
 }
 
-void log_write(enum log_severity severity, int verbosity, const char *file, int line_number,
+static void on_release(evutil_socket_t fd attr_unused, short what attr_unused,
+		       void *arg attr_unused)
+{
+	release(false);
+	running.due_ns = INT64_MAX;
+	release_at(log_limit_due(&running.limit));
+}
+
+void log_write(struct log_site *site, enum log_severity severity, int verbosity,
 	       const char *message, const struct log_pair *pairs, size_t n_pairs)
 {
-	const char *slash = strrchr(file, '/');
-	struct line line = {0};
-	struct timespec now;
 	int saved = errno;
+	struct line line;
 
-	clock_gettime(CLOCK_REALTIME, &now);
-	file = slash ? slash + 1 : file;
-	if (settings.format == LOG_FORMAT_JSON)
-		add_json_line(&line, severity, &now, verbosity, file, line_number, message, pairs,
-			      n_pairs);
-	else
-		add_text_line(&line, severity, &now, file, line_number, message, pairs, n_pairs);
-	add(&line, "\n", 1);
-	write_out(line.data, line.n);
-	free(line.data);
+	begin_line(&line, severity, verbosity, site, message, pairs, n_pairs);
+	if (!running.on || verbosity > 0 || passes(site, severity, message, pairs, n_pairs, &line))
+		send_line(&line, severity);
+	line_done(&line);
 	errno = saved;
+}
+
+/* -- the life of a daemon */
+
+static size_t make_notice(unsigned long long lines, char *out, size_t size)
+{
+	const char *message = "Lines of the log were dropped, its reader does not keep up";
+	const struct log_pair pairs[] = {KV("lines", LOG_INT(lines))};
+	static const struct log_site site = {.file = __FILE__, .line = __LINE__};
+	struct line line;
+	size_t n;
+
+	begin_line(&line, LOG_SEVERITY_WARNING, 0, &site, message, pairs, ARRAY_SIZE(pairs));
+	end_line(&line);
+	n = MIN(line.n, size);
+	memcpy(out, line.data, n);
+	line_done(&line);
+	return n;
+}
+
+/* It would write to stderr itself, and wait there. */
+static void on_libevent(int severity, const char *text)
+{
+	if (severity != EVENT_LOG_DEBUG)
+		log_warning("The event library reports a problem", KV("err", LOG_STR(text)));
+}
+
+void log_begin(void)
+{
+	running.on = true;
+	if (getrandom(running.key, sizeof(running.key), GRND_NONBLOCK) < 0)
+		running.key[0] = (uint64_t)clock_wall_ns();
+	sink.notice = make_notice;
+	log_sink_open(&sink, sink.fd);
+	event_set_log_callback(on_libevent);
+}
+
+void log_attach(struct event_base *loop)
+{
+	if (!running.on)
+		return;
+	log_sink_attach(&sink, loop);
+	if (running.release)
+		event_free(running.release);
+	running.release = loop ? evtimer_new(loop, on_release, NULL) : NULL;
+	running.due_ns = INT64_MAX;
+	release_at(log_limit_due(&running.limit));
+}
+
+void log_end(void)
+{
+	release(true);
+	log_attach(NULL);
+	log_limit_forget(&running.limit);
+	running.on = false;
+	log_sink_close(&sink, PATIENCE_NS);
+	event_set_log_callback(NULL);
+}
+
+void log_flush(void)
+{
+	release(true);
+	log_sink_flush(&sink, PATIENCE_NS);
+}
+
+void log_forked(void)
+{
+	running.on = false;
+	log_sink_forked(&sink, STDERR_FILENO);
+}
+
+unsigned long long log_dropped(void)
+{
+	return sink.dropped;
 }

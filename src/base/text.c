@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/oom.h"
+
 /*
  * No block is ever empty, so the first one always holds the first bytes. text_consume() frees the
  * blocks that are used up and shifts what is left of the next one to its start: at most 64 KiB for
@@ -82,7 +84,7 @@ void text_printf(struct text *text, const char *fmt, ...)
 	n = vasprintf(&s, fmt, ap);
 	va_end(ap);
 	if (n < 0)
-		abort(); /* out of memory, as in util.c */
+		oom("a text", 0);
 	text_add(text, s, (size_t)n);
 }
 

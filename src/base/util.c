@@ -7,63 +7,71 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static void *need(void *p)
+#include "base/oom.h"
+
+void *util_malloc(size_t size, const char *file, int line)
 {
-	if (!p) {
-		fputs("portolan: out of memory\n", stderr);
-		abort();
-	}
-	return p;
+	size = MAX(size, 1);
+	return oom_check(malloc(size), "", size, file, line);
 }
 
-void *xmalloc(size_t size)
+void *util_calloc(size_t count, size_t size, const char *file, int line)
 {
-	return need(malloc(size ? size : 1));
+	size_t bytes;
+
+	count = MAX(count, 1);
+	size = MAX(size, 1);
+	if (__builtin_mul_overflow(count, size, &bytes))
+		bytes = SIZE_MAX;
+	return oom_check(calloc(count, size), "", bytes, file, line);
 }
 
-void *xcalloc(size_t count, size_t size)
+void *util_realloc(void *p, size_t size, const char *file, int line)
 {
-	return need(calloc(count ? count : 1, size ? size : 1));
+	size = MAX(size, 1);
+	return oom_check(realloc(p, size), "", size, file, line);
 }
 
-void *xrealloc(void *p, size_t size)
+char *util_strdup(const char *s, const char *file, int line)
 {
-	return need(realloc(p, size ? size : 1));
+	return oom_check(strdup(s), "", strlen(s) + 1, file, line);
 }
 
-char *xstrdup(const char *s)
+char *util_strdup_or_null(const char *s, const char *file, int line)
 {
-	return need(strdup(s));
+	return s ? util_strdup(s, file, line) : NULL;
 }
 
-char *xstrdup_or_null(const char *s)
-{
-	return s ? xstrdup(s) : NULL;
-}
-
-char *xasprintf(const char *fmt, ...)
+/* How long the text would have become need not be known to say what it was for. */
+char *util_asprintf(const char *file, int line, const char *fmt, ...)
 {
 	va_list ap;
 	char *s = NULL;
+	int n;
 
 	va_start(ap, fmt);
-	if (vasprintf(&s, fmt, ap) < 0)
-		s = NULL;
+	n = vasprintf(&s, fmt, ap);
 	va_end(ap);
-	return need(s);
+	if (n < 0)
+		oom_end("a text", 0, file, line);
+	return s;
 }
 
-void array_grow(void *array_pointer, size_t *capacity, size_t count, size_t element_size)
+void util_array_grow(void *array_pointer, size_t *capacity, size_t count, size_t element_size,
+		     const char *file, int line)
 {
 	void *old;
 	size_t more;
+	size_t bytes;
 
 	if (count < *capacity)
 		return;
 	/* half as much again, 8 to begin with: few copies, little left over */
 	more = MAX(*capacity + *capacity / 2, 8);
+	if (__builtin_mul_overflow(more, element_size, &bytes))
+		bytes = SIZE_MAX;
 	memcpy(&old, array_pointer, sizeof(old));
-	old = need(reallocarray(old, more, element_size));
+	old = util_realloc(old, bytes, file, line);
 	memcpy(array_pointer, &old, sizeof(old));
 	*capacity = more;
 }

@@ -7,7 +7,7 @@
  * An owning local is declared with a cleanup attribute (cleanup_free and friends) and leaves its
  * scope only through take(). What lacks the attribute is borrowed and not kept past the call.
  *
- * The x* allocators never return NULL: running out of memory ends the process, in util.c and
+ * The x* allocators never return NULL: running out of memory ends the process, in oom.h and
  * nowhere else. In exchange every input has a ceiling.
  */
 
@@ -34,18 +34,34 @@
 		taken_;                     \
 	})
 
-void *xmalloc(size_t size) __attribute__((malloc, returns_nonnull));
-void *xcalloc(size_t count, size_t size) __attribute__((malloc, returns_nonnull));
-void *xrealloc(void *p, size_t size) __attribute__((returns_nonnull));
-char *xstrdup(const char *s) __attribute__((malloc, returns_nonnull));
-char *xstrdup_or_null(const char *s) __attribute__((malloc)); /* NULL stays NULL */
-char *xasprintf(const char *fmt, ...) attr_printf(1, 2) __attribute__((malloc, returns_nonnull));
+#define xmalloc(size)        util_malloc((size), UTIL_HERE)
+#define xcalloc(count, size) util_calloc((count), (size), UTIL_HERE)
+#define xrealloc(p, size)    util_realloc((p), (size), UTIL_HERE)
+#define xstrdup(s)           util_strdup((s), UTIL_HERE)
+#define xstrdup_or_null(s)   util_strdup_or_null((s), UTIL_HERE) /* NULL stays NULL */
+#define xasprintf(...)       util_asprintf(UTIL_HERE, __VA_ARGS__)
 
 /*
  * Makes room for one more element in a growing array:
  *	array_grow(&items, &capacity, count, sizeof(*items)); items[count++] = ...;
  */
-void array_grow(void *array_pointer, size_t *capacity, size_t count, size_t element_size);
+#define array_grow(array_pointer, capacity, count, element_size) \
+	util_array_grow((array_pointer), (capacity), (count), (element_size), UTIL_HERE)
+
+/* Behind these: who asks is in the line that running out of memory leaves. */
+#define UTIL_HERE __FILE__, __LINE__
+void *util_malloc(size_t size, const char *file, int line) __attribute__((malloc, returns_nonnull));
+void *util_calloc(size_t count, size_t size, const char *file, int line)
+	__attribute__((malloc, returns_nonnull));
+void *util_realloc(void *p, size_t size, const char *file, int line)
+	__attribute__((returns_nonnull));
+char *util_strdup(const char *s, const char *file, int line)
+	__attribute__((malloc, returns_nonnull));
+char *util_strdup_or_null(const char *s, const char *file, int line) __attribute__((malloc));
+char *util_asprintf(const char *file, int line, const char *fmt, ...) attr_printf(3, 4)
+	__attribute__((malloc, returns_nonnull));
+void util_array_grow(void *array_pointer, size_t *capacity, size_t count, size_t element_size,
+		     const char *file, int line);
 
 void util_free_pointer(void *pointer_to_pointer);
 void util_close_fd(const int *fd); /* keeps errno; ignores -1 */

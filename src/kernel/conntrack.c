@@ -260,7 +260,7 @@ static void put_filter(struct nlmsghdr *message, const struct conntrack_filter *
 	mnl_attr_nest_end(message, nest);
 }
 
-static int dump_once(struct nfnetlink_line *line, const struct conntrack_filter *filter,
+static int dump_once(struct nfnetlink_conn *line, const struct conntrack_filter *filter,
 		     const struct dump *dump, struct err *err)
 {
 	struct question question;
@@ -275,7 +275,7 @@ static int dump_once(struct nfnetlink_line *line, const struct conntrack_filter 
 	return r;
 }
 
-int conntrack_dump(struct nfnetlink_line *line, const struct conntrack_filter *filter,
+int conntrack_dump(struct nfnetlink_conn *line, const struct conntrack_filter *filter,
 		   conntrack_flow_fn *fn, void *arg, struct err *err)
 {
 	const struct dump dump = {filter, fn, arg};
@@ -307,7 +307,7 @@ static void put_tuple(struct nlmsghdr *message, uint16_t type, uint8_t protocol,
 	mnl_attr_nest_end(message, outer);
 }
 
-int conntrack_delete(struct nfnetlink_line *line, const struct conntrack_flow *flow,
+int conntrack_delete(struct nfnetlink_conn *line, const struct conntrack_flow *flow,
 		     struct err *err)
 {
 	enum family family = (enum family)flow->original.src.family;
@@ -351,7 +351,7 @@ static int read_sysctl(const char *name, uint64_t *ret, struct err *err)
 	return r;
 }
 
-int conntrack_stats(struct nfnetlink_line *line, struct conntrack_stats *ret, struct err *err)
+int conntrack_stats(struct nfnetlink_conn *line, struct conntrack_stats *ret, struct err *err)
 {
 	struct conntrack_stats stats = {0};
 	struct question question;

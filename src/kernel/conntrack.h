@@ -14,7 +14,7 @@
 #include "base/addr.h"
 #include "base/err.h"
 
-struct nfnetlink_line;
+struct nfnetlink_conn;
 struct nlmsghdr;
 
 struct conntrack_tuple {
@@ -56,10 +56,10 @@ typedef void conntrack_flow_fn(void *arg, const struct conntrack_flow *flow);
  * 0, or 1 when the table was rearranged meanwhile, so often that some flows may have been missed. Unless
  * it is asked for `once`, flows are then reported again.
  */
-int conntrack_dump(struct nfnetlink_line *line, const struct conntrack_filter *filter,
+int conntrack_dump(struct nfnetlink_conn *line, const struct conntrack_filter *filter,
 		   conntrack_flow_fn *fn, void *arg, struct err *err);
 /* Deletes that very flow: 1, or 0 when it is gone already (or another has its place). */
-int conntrack_delete(struct nfnetlink_line *line, const struct conntrack_flow *flow,
+int conntrack_delete(struct nfnetlink_conn *line, const struct conntrack_flow *flow,
 		     struct err *err);
 
 struct conntrack_stats {
@@ -71,7 +71,7 @@ struct conntrack_stats {
 	uint64_t early_drop;    /* flows removed to make room */
 };
 
-int conntrack_stats(struct nfnetlink_line *line, struct conntrack_stats *ret, struct err *err);
+int conntrack_stats(struct nfnetlink_conn *line, struct conntrack_stats *ret, struct err *err);
 
 /* A message of the kernel, of a flow that is there or (IPCTNL_MSG_CT_DELETE) just went; -EBADMSG when
  * it is no flow. Lengths are not trusted. */

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
+#include "base/oom.h"
 #include "kernel/nfnetlink.h"
 
 #define PAUSE_MS       20
@@ -98,7 +99,7 @@ static bool read_some(struct conntrack_listener *listener)
 static void wait_for(struct event *event, const struct timeval *delay)
 {
 	if (event_add(event, delay) < 0)
-		abort(); /* out of memory, as in util.c */
+		oom("an event", 0);
 }
 
 static void on_readable(evutil_socket_t fd attr_unused, short what attr_unused, void *arg)

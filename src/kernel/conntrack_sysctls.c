@@ -8,6 +8,7 @@
 #include "kernel/sysctl.h"
 
 #define BUCKETS_FILE           "/sys/module/nf_conntrack/parameters/hashsize"
+#define BUCKETS_SYSCTL         "net/netfilter/nf_conntrack_buckets"
 #define CONNECTIONS_PER_BUCKET 4
 
 static const char *buckets_file = BUCKETS_FILE;
@@ -64,6 +65,11 @@ static int ensure_buckets(int64_t max, struct err *err)
 	int64_t now = 0;
 	int r = read_buckets(&now);
 
+	if (r == -EACCES) { /* only root can read the file; all can read the sysctl */
+		r = sysctl_read(BUCKETS_SYSCTL, &now, err);
+		if (r < 0)
+			return r;
+	}
 	if (r < 0)
 		return err_sys(err, r, "reading %s", buckets_file);
 	if (now >= wanted)

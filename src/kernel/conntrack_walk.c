@@ -20,6 +20,7 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
+#include "base/oom.h"
 #include "kernel/nfnetlink.h"
 
 #define DATAGRAM_MAX 32768 /* as much as the kernel ever makes: some 150 flows */
@@ -96,7 +97,7 @@ static void on_next(evutil_socket_t fd attr_unused, short what attr_unused, void
 	if (r > 0 && event_add(walk->next, &at_once) == 0)
 		return;
 	if (r > 0)
-		abort(); /* out of memory, as in util.c */
+		oom("an event", 0);
 	if (r < 0) {
 		walk->result.error =
 			err_sys(&walk->err, r, "reading the connection tracking table");
@@ -128,7 +129,7 @@ static void walk_cleanup(struct conntrack_walk **walk)
 
 static int get_socket(struct conntrack_walk *walk, struct err *err)
 {
-	struct nfnetlink_line *line = walk->config.line;
+	struct nfnetlink_conn *line = walk->config.line;
 
 	walk->sequence = line ? ++line->sequence : 1;
 	if (line)
@@ -138,7 +139,7 @@ static int get_socket(struct conntrack_walk *walk, struct err *err)
 
 static void leave_socket(struct conntrack_walk *walk)
 {
-	struct nfnetlink_line *line = walk->config.line;
+	struct nfnetlink_conn *line = walk->config.line;
 
 	if (walk->read_out && line && !line->socket)
 		line->socket = take(walk->socket);

@@ -24,7 +24,7 @@ struct conntrack_walk_result {
 
 struct conntrack_walk_config {
 	/* Whoever walks again and again lends the socket of a line, which must outlive the walk; or NULL. */
-	struct nfnetlink_line *line;
+	struct nfnetlink_conn *line;
 	uint32_t status;          /* only flows with all of these IPS_* bits; 0: all there are */
 	size_t most;              /* ends after about so many; 0: after all */
 	void (*slice)(void *arg); /* before each; or NULL */

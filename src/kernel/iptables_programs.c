@@ -96,6 +96,23 @@ int iptables_programs_find(enum family family, enum iptables_variant wanted,
 			iptables_variant_name(wanted));
 }
 
+static void use_if_there(const char *name, void (*use)(void *arg, const char *path), void *arg)
+{
+	cleanup_free char *path = NULL;
+	struct err ignored;
+
+	if (process_find(name, &path, &ignored) >= 0)
+		use(arg, path);
+}
+
+void iptables_programs_each(void (*use)(void *arg, const char *path), void *arg)
+{
+	for (enum family family = 0; family < FAMILY_COUNT; family++)
+		for (size_t variant = 0; variant < ARRAY_SIZE(names[family]); variant++)
+			for (size_t i = 0; i < IPTABLES_PROGRAM_COUNT; i++)
+				use_if_there(names[family][variant][i], use, arg);
+}
+
 void iptables_programs_done(struct iptables_programs *programs)
 {
 	for (size_t i = 0; i < IPTABLES_PROGRAM_COUNT; i++)

@@ -35,6 +35,12 @@ int iptables_programs_find(enum family family, enum iptables_variant wanted,
 			   struct iptables_programs *ret, struct err *err);
 void iptables_programs_done(struct iptables_programs *programs);
 
+/*
+ * Calls use() with the path of each program that there is, of all variants of both families: whatever
+ * iptables_programs_find() may come to.
+ */
+void iptables_programs_each(void (*use)(void *arg, const char *path), void *arg);
+
 /* *ret: for the caller to free; NULL when the program runs but does not answer. */
 int iptables_programs_version(const struct iptables_programs *programs,
 			      enum iptables_program program, char **ret, struct err *err);

@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/oom.h"
 #include "kernel/iptables_programs.h"
 #include "kernel/iptables_save.h"
 #include "kernel/process.h"
@@ -106,7 +107,7 @@ static void tool_wake(struct iptables_tool *tool, int64_t after_ns)
 
 	clock_to_timeval(after_ns, &after);
 	if (evtimer_add(tool->next, &after) < 0)
-		abort(); /* out of memory, as in util.c */
+		oom("an event", 0);
 }
 
 static void unlink_job(struct iptables_job *job)

@@ -126,12 +126,15 @@ static void find_in_nft(struct hint *ret)
 
 /* -- legacy */
 
+static const char *const legacy_names[] = {
+	[FAMILY_IPV4] = "/proc/net/ip_tables_names",
+	[FAMILY_IPV6] = "/proc/net/ip6_tables_names",
+};
+
 /* Is the table there, in this network namespace? Listing it with the program would make it. */
 static bool legacy_has_table(enum family family)
 {
-	const char *path =
-		family == FAMILY_IPV4 ? "/proc/net/ip_tables_names" : "/proc/net/ip6_tables_names";
-	FILE *file = fopen(path, "re");
+	FILE *file = fopen(legacy_names[family], "re");
 	bool found = false;
 	char line[64];
 
@@ -140,6 +143,12 @@ static bool legacy_has_table(enum family family)
 	if (file)
 		fclose(file);
 	return found;
+}
+
+static bool legacy_is_hidden(void)
+{
+	return access(legacy_names[FAMILY_IPV4], F_OK) == 0 &&
+	       access(legacy_names[FAMILY_IPV4], R_OK) < 0;
 }
 
 static void on_line(void *arg, const char *line, size_t length attr_unused)
@@ -229,6 +238,12 @@ void iptables_variant_find(struct iptables_variant_found *ret)
 		return;
 	}
 	choose_by_program(ret);
+	if (!hint.chain && legacy_is_hidden()) {
+		ret->doubtful = true;
+		snprintf(ret->reason, sizeof(ret->reason),
+			 "a guess by the program iptables: whether kubelet uses legacy only root "
+			 "can see");
+	}
 	if (hint.chain) {
 		ret->doubtful = true;
 		snprintf(ret->reason, sizeof(ret->reason),

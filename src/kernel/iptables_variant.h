@@ -17,7 +17,8 @@
 
 struct iptables_variant_found {
 	enum iptables_variant variant; /* never AUTO */
-	bool doubtful; /* kubelet uses the other one, for which there are no programs here */
+	/* kubelet uses the other one, for which there are no programs here; or only root could see that */
+	bool doubtful;
 	char reason[192];
 };
 

@@ -36,7 +36,7 @@ static int check_name(const char *name, struct err *err)
 }
 
 /* nfacct add NAME */
-int nfacct_add(struct nfnetlink_line *line, const char *name, struct err *err)
+int nfacct_add(struct nfnetlink_conn *line, const char *name, struct err *err)
 {
 	struct request request;
 	int r = check_name(name, err);
@@ -68,7 +68,7 @@ static int take_answer(const struct nlmsghdr *message, void *arg)
 }
 
 /* nfacct get NAME */
-int nfacct_get(struct nfnetlink_line *line, const char *name, struct nfacct_counter *ret,
+int nfacct_get(struct nfnetlink_conn *line, const char *name, struct nfacct_counter *ret,
 	       struct err *err)
 {
 	struct answer answer = {0};
@@ -92,7 +92,7 @@ int nfacct_get(struct nfnetlink_line *line, const char *name, struct nfacct_coun
 	return 0;
 }
 
-int nfacct_ensure(struct nfnetlink_line *line, const char *name, struct err *err)
+int nfacct_ensure(struct nfnetlink_conn *line, const char *name, struct err *err)
 {
 	struct nfacct_counter unused;
 	int r = nfacct_get(line, name, &unused, err);
@@ -116,6 +116,7 @@ int nfacct_supported(void)
 
 int nfacct_decode(const struct nlmsghdr *message, struct nfacct_counter *ret, struct err *err)
 {
+	const char *end = (const char *)message + message->nlmsg_len;
 	struct nfacct_counter counter = {0};
 	const struct nlattr *attribute;
 	unsigned int seen = 0;
@@ -123,8 +124,10 @@ int nfacct_decode(const struct nlmsghdr *message, struct nfacct_counter *ret, st
 
 	if (mnl_nlmsg_get_payload_len(message) < sizeof(struct nfgenmsg))
 		return err_set(err, -EBADMSG, "the kernel's nfacct message is too short");
-	mnl_attr_for_each(attribute, message, sizeof(struct nfgenmsg))
-	{
+	/* mnl_attr_for_each() would go on into the padding behind the message */
+	for (attribute = mnl_nlmsg_get_payload_offset(message, sizeof(struct nfgenmsg));
+	     mnl_attr_ok(attribute, (int)(end - (const char *)attribute));
+	     attribute = mnl_attr_next(attribute)) {
 		uint16_t type = mnl_attr_get_type(attribute);
 		uint16_t size = mnl_attr_get_payload_len(attribute);
 

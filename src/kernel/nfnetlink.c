@@ -90,13 +90,13 @@ struct nlmsghdr *nfnetlink_begin(void *buffer, uint8_t subsystem, uint8_t comman
 	return message;
 }
 
-void nfnetlink_line_done(struct nfnetlink_line *line)
+void nfnetlink_conn_done(struct nfnetlink_conn *line)
 {
 	if (line->socket)
 		mnl_socket_close(take(line->socket));
 }
 
-static int read_answers(const struct nfnetlink_line *line, mnl_cb_t fn, void *arg)
+static int read_answers(const struct nfnetlink_conn *line, mnl_cb_t fn, void *arg)
 {
 	_Alignas(struct nlmsghdr) char answer[ANSWER_MAX];
 	int r = MNL_CB_OK;
@@ -117,7 +117,7 @@ static int read_answers(const struct nfnetlink_line *line, mnl_cb_t fn, void *ar
 	return r;
 }
 
-static int ask(struct nfnetlink_line *line, struct nlmsghdr *message, mnl_cb_t fn, void *arg)
+static int ask(struct nfnetlink_conn *line, struct nlmsghdr *message, mnl_cb_t fn, void *arg)
 {
 	struct err unused; /* the caller says what was asked */
 	int r = line->socket ? 0 : nfnetlink_open(ANSWERS_BUFFER, &line->socket, &unused);
@@ -130,11 +130,11 @@ static int ask(struct nfnetlink_line *line, struct nlmsghdr *message, mnl_cb_t f
 	return read_answers(line, fn, arg);
 }
 
-int nfnetlink_ask(struct nfnetlink_line *line, struct nlmsghdr *message, mnl_cb_t fn, void *arg)
+int nfnetlink_ask(struct nfnetlink_conn *line, struct nlmsghdr *message, mnl_cb_t fn, void *arg)
 {
-	struct nfnetlink_line own = {0};
+	struct nfnetlink_conn own = {0};
 	int r = ask(line ? line : &own, message, fn, arg);
 
-	nfnetlink_line_done(&own);
+	nfnetlink_conn_done(&own);
 	return r;
 }

@@ -33,15 +33,15 @@ struct nlmsghdr *nfnetlink_begin(void *buffer, uint8_t subsystem, uint8_t comman
  * freed what the transactions before removed, which takes a grace period of RCU (some 10 ms, and
  * several times that on a busy machine).
  */
-struct nfnetlink_line {
+struct nfnetlink_conn {
 	struct mnl_socket *socket; /* NULL: not opened yet */
 	uint32_t sequence;
 };
 
-void nfnetlink_line_done(struct nfnetlink_line *line);
+void nfnetlink_conn_done(struct nfnetlink_conn *line);
 /*
  * Sends the message, and hands answers to fn, which returns MNL_CB_OK, until the last one. 0, the
  * negative errno of the socket or of the kernel's answer, or -EINTR: a dump was disturbed. line: NULL:
  * one for this question alone.
  */
-int nfnetlink_ask(struct nfnetlink_line *line, struct nlmsghdr *message, mnl_cb_t fn, void *arg);
+int nfnetlink_ask(struct nfnetlink_conn *line, struct nlmsghdr *message, mnl_cb_t fn, void *arg);

@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <sys/uio.h>
 
+#include "base/oom.h"
 #include "kernel/nfnetlink.h"
 #include "kernel/nft_describe.h"
 #include "kernel/nft_message.h"
@@ -75,7 +76,7 @@ static struct block *block_new(size_t size)
 		mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (block == MAP_FAILED)
-		abort(); /* out of memory, as in util.c */
+		oom("a batch of messages", size);
 	block->next = NULL;
 	block->size = size;
 	block->used = 0;

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/oom.h"
 #include "kernel/nfnetlink.h"
 #include "kernel/nft_message.h"
 #include "kernel/nft_socket.h"
@@ -30,7 +31,7 @@
 #define RECEIVE_BUFFER (16 << 20) /* some ten thousand foreign rules */
 #define AT_ONCE        64         /* datagrams before the loop gets its turn */
 #define NEWGEN         (NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_NEWGEN)
-#define HUSH_AGAIN_NS  (60 * CLOCK_NS_PER_SECOND) /* after somebody wrote meanwhile */
+#define PAUSE_AGAIN_NS (60 * CLOCK_NS_PER_SECOND) /* after somebody wrote meanwhile */
 
 struct nft_listener {
 	struct nft_listener *next;
@@ -43,7 +44,7 @@ struct nft_listener {
 	char *buffer;   /* NFT_READ_SIZE */
 	uint32_t heard; /* generation up to which nothing is missing; 0: not known */
 	uint64_t space; /* number of the network namespace */
-	int64_t hush_from_ns;
+	int64_t pause_from_ns;
 };
 
 static struct nft_listener *listeners; /* all of this process */
@@ -285,9 +286,9 @@ static struct nft_listener *mate(struct nft_listener *from, const struct nft_lis
 	return from;
 }
 
-bool nft_listener_hush(struct nft_listener *listener)
+bool nft_listener_pause(struct nft_listener *listener)
 {
-	bool sure = clock_now_ns() >= listener->hush_from_ns;
+	bool sure = clock_now_ns() >= listener->pause_from_ns;
 	struct nft_listener *one;
 
 	for (one = mate(listeners, listener); one; one = mate(one->next, listener)) {
@@ -310,9 +311,9 @@ static void tell_own(struct nft_listener *listener, const struct nft_listener *w
 }
 
 void nft_listener_resume(struct nft_listener *listener, struct nft_socket *socket,
-			 enum nft_hush outcome)
+			 enum nft_pause outcome)
 {
-	bool made = outcome == NFT_HUSH_NEXT;
+	bool made = outcome == NFT_PAUSE_NEXT;
 	struct nft_listener *one;
 	struct err err;
 	uint32_t now;
@@ -320,11 +321,11 @@ void nft_listener_resume(struct nft_listener *listener, struct nft_socket *socke
 
 	for (one = mate(listeners, listener); one; one = mate(one->next, listener))
 		if (set_membership(one, NETLINK_ADD_MEMBERSHIP) < 0)
-			abort(); /* out of memory, as in util.c */
-	known = nft_generation(socket, &now, &err) == 0 && outcome != NFT_HUSH_UNKNOWN;
+			oom("a netlink group", 0);
+	known = nft_generation(socket, &now, &err) == 0 && outcome != NFT_PAUSE_UNKNOWN;
 	for (one = mate(listeners, listener); one; one = mate(one->next, listener)) {
 		if (!known || now != one->heard + made) {
-			listener->hush_from_ns = clock_now_ns() + HUSH_AGAIN_NS;
+			listener->pause_from_ns = clock_now_ns() + PAUSE_AGAIN_NS;
 			start_over(one);
 		} else if (made) {
 			tell_own(one, listener, now);

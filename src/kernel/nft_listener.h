@@ -49,25 +49,25 @@ void nft_listener_drain(struct nft_listener *listener);
  * of this process (in the listener's namespace) leave, and join again. No foreign change is lost
  * unnoticed: when anybody else wrote meanwhile, which the generation tells, lost() is called.
  *
- *	hushed = nft_listener_hush(listener);
+ *	paused = nft_listener_pause(listener);
  *	r = nft_batch_commit(...);
- *	if (hushed)
- *		nft_listener_resume(listener, socket, r >= 0 ? NFT_HUSH_NEXT : NFT_HUSH_SAME);
+ *	if (paused)
+ *		nft_listener_resume(listener, socket, r >= 0 ? NFT_PAUSE_NEXT : NFT_PAUSE_SAME);
  *
  * Tells what is queued. False: they go on listening, because it is not known which generation they
  * have heard of, or because somebody wrote during one of the last such transactions.
  */
-bool nft_listener_hush(struct nft_listener *listener);
+bool nft_listener_pause(struct nft_listener *listener);
 
-enum nft_hush {
-	NFT_HUSH_SAME = 0, /* nothing was written */
-	NFT_HUSH_NEXT, /* a transaction that surely made a generation: it made a rule, for one */
-	NFT_HUSH_UNKNOWN,
+enum nft_pause {
+	NFT_PAUSE_SAME = 0, /* nothing was written */
+	NFT_PAUSE_NEXT, /* a transaction that surely made a generation: it made a rule, for one */
+	NFT_PAUSE_UNKNOWN,
 };
 
 /* socket: in the same namespace, idle. The new generation is told, to the others as a foreign one. */
 void nft_listener_resume(struct nft_listener *listener, struct nft_socket *socket,
-			 enum nft_hush outcome);
+			 enum nft_pause outcome);
 
 /* -- for nft_listener.c and tests */
 

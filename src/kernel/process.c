@@ -5,33 +5,29 @@
 #include <event2/event.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/pidfd.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/oom.h"
+#include "kernel/launcher.h"
+#include "kernel/spawn.h"
 
 /*
- * A process is four descriptors on the loop: the pidfd, and a pipe for each standard stream. The
- * pidfd decides when it is over: once it is readable the program has written everything that it
+ * A process is four descriptors on the loop: one for its end, and a pipe for each standard stream. The
+ * end decides when it is over: once it is readable the program has written everything that it
  * ever will, so both outputs are read until they would block, and the end is reported.
- *
- * The child shares our memory until its exec, while we are stopped, so that the start costs the
- * same whatever the size of the daemon. posix_spawn() does that too, but cannot let the child die
- * with its parent.
  */
 
-#define CHILD_STACK (64UL * 1024)
-#define PIPE_SIZE   (1024 * 1024) /* the ceiling for unprivileged users; fewer turns of the loop */
+#define PIPE_SIZE (1024 * 1024) /* the ceiling for unprivileged users; fewer turns of the loop */
 
-extern char **environ;
+static const struct launcher *chosen; /* NULL: programs are our own children */
 
 /* What a stream left us, NUL-terminated when read. */
 struct capture {
@@ -42,8 +38,8 @@ struct capture {
 struct process {
 	struct process_spec spec;
 	struct text input;
-	pid_t pid;
-	int pidfd;
+	pid_t pid; /* 0: the launcher's child */
+	int end;   /* readable once it is over: a pidfd, or what the launcher gave */
 	int in, out, errors;
 	struct event *on_exit, *on_in, *on_out, *on_errors, *on_timeout;
 	struct capture output, line, error_text;
@@ -92,7 +88,7 @@ static void process_free(struct process *process)
 	event_drop(&process->on_out);
 	event_drop(&process->on_errors);
 	event_drop(&process->on_timeout);
-	fd_drop(&process->pidfd);
+	fd_drop(&process->end);
 	fd_drop(&process->in);
 	fd_drop(&process->out);
 	fd_drop(&process->errors);
@@ -107,13 +103,20 @@ static void process_kill(struct process *process, int error)
 {
 	if (process->error == 0)
 		process->error = error;
-	pidfd_send_signal(process->pidfd, SIGKILL, NULL, 0);
+	if (process->pid > 0)
+		pidfd_send_signal(process->end, SIGKILL, NULL, 0);
+	else
+		launcher_kill(process->end);
 }
 
 static void wait_for(struct process *process, struct process_result *result)
 {
 	siginfo_t info = {0};
 
+	if (process->pid == 0) {
+		launcher_wait(process->end, &result->exit_code, &result->signal);
+		return;
+	}
 	while (waitid(P_PID, (id_t)process->pid, &info, WEXITED) < 0)
 		if (errno != EINTR)
 			break; /* somebody else took the status: reported as a kill */
@@ -272,6 +275,16 @@ static void on_in(evutil_socket_t fd attr_unused, short what attr_unused, void *
 
 /* -- the start */
 
+void process_use_launcher(const struct launcher *launcher)
+{
+	chosen = launcher;
+}
+
+int process_launcher_fd(void)
+{
+	return chosen ? launcher_fd(chosen) : -1;
+}
+
 int process_find(const char *name, char **ret_path, struct err *err)
 {
 	const char *path = getenv("PATH");
@@ -300,102 +313,6 @@ int process_find(const char *name, char **ret_path, struct err *err)
 	}
 }
 
-static bool same_name(const char *a, const char *b)
-{
-	size_t n = strcspn(a, "=");
-
-	return strncmp(a, b, n) == 0 && b[n] == '=';
-}
-
-/* Puts a variable in the place of one with its name, or behind the n that there are. */
-static size_t put_variable(char **variables, size_t n, const char *variable)
-{
-	size_t i = 0;
-
-	while (i < n && !same_name(variables[i], variable))
-		i++;
-	variables[i] = (char *)variable; /* execve() has no const; nobody writes to it */
-	return MAX(n, i + 1);
-}
-
-/* The daemon's environment, LC_ALL=C and what the program wants: an array for the caller to free,
- * of borrowed strings. */
-static char **make_environment(const struct process_spec *spec)
-{
-	size_t n = 0, extra = 0;
-	char **result;
-
-	while (environ[n])
-		n++;
-	while (spec->env && spec->env[extra])
-		extra++;
-	result = xcalloc(n + extra + 2, sizeof(*result));
-	memcpy(result, environ, n * sizeof(*result));
-	n = put_variable(result, n, "LC_ALL=C");
-	for (size_t i = 0; i < extra; i++)
-		n = put_variable(result, n, spec->env[i]);
-	return result;
-}
-
-/* What the child needs between its start and exec; it shares our memory and we are stopped
- * meanwhile. */
-struct child {
-	const struct process_spec *spec;
-	char **environment;
-	const int *fds;
-	pid_t parent;
-	int error; /* why there was no exec */
-};
-
-static void child_signals(void)
-{
-	const struct sigaction normal = {.sa_handler = SIG_DFL};
-	sigset_t none;
-
-	for (int number = 1; number < NSIG; number++)
-		sigaction(number, &normal, NULL); /* refused for those that cannot be changed */
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
-static int child_run(void *arg)
-{
-	struct child *child = arg;
-
-	child_signals();
-	if (getppid() != child->parent)
-		_exit(127); /* the daemon was killed just now */
-	for (int i = 0; i < 3; i++)
-		if (dup2(child->fds[i], i) < 0)
-			goto failed;
-	close_range(3, ~0U, 0); /* those that the daemon inherited */
-	execve(child->spec->path, (char *const *)child->spec->argv, child->environment);
-failed:
-	child->error = -errno;
-	_exit(127);
-}
-
-static int spawn(struct process *process, const int fds[3])
-{
-	cleanup_free char **environment = make_environment(&process->spec);
-	cleanup_free char *stack = xmalloc(CHILD_STACK);
-	struct child child = {&process->spec, environment, fds, getpid(), 0};
-	sigset_t all, before;
-	int r;
-
-	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, &before); /* no handler of ours runs in the child */
-	process->pid =
-		clone(child_run, stack + CHILD_STACK,
-		      CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, &child, &process->pidfd);
-	r = process->pid < 0 ? -errno : child.error;
-	sigprocmask(SIG_SETMASK, &before, NULL);
-	if (r < 0 && process->pid > 0)
-		waitpid(process->pid, NULL, 0);
-	return r;
-}
-
 /* A pipe of which our end (0: we read, 1: we write) does not block. */
 static int make_pipe(int ours, int *ret_ours, int *ret_theirs)
 {
@@ -416,6 +333,21 @@ static int make_pipe(int ours, int *ret_ours, int *ret_theirs)
 	return 0;
 }
 
+static int launch(struct process *process, const int fds[static 3])
+{
+	const struct process_spec *spec = &process->spec;
+	const struct spawn_spec direct = {
+		.path = spec->path,
+		.argv = spec->argv,
+		.env = spec->env,
+		.fds = {fds[0], fds[1], fds[2]},
+	};
+
+	if (chosen)
+		return launcher_run(chosen, spec->path, spec->argv, spec->env, fds, &process->end);
+	return spawn_start(&direct, &process->pid, &process->end);
+}
+
 static int start_child(struct process *process)
 {
 	cleanup_fd int in = -1;
@@ -432,7 +364,7 @@ static int start_child(struct process *process)
 	if (r >= 0)
 		r = make_pipe(0, &process->errors, &errors);
 	if (r >= 0)
-		r = spawn(process, (int[]){in, out, errors});
+		r = launch(process, (int[]){in, out, errors});
 	return r;
 }
 
@@ -442,7 +374,7 @@ static struct event *watch(struct event_base *loop, int fd, short what, event_ca
 	struct event *event = event_new(loop, fd, what | EV_PERSIST, callback, process);
 
 	if (!event || event_add(event, NULL) < 0)
-		abort(); /* out of memory, as in util.c */
+		oom("an event", 0);
 	return event;
 }
 
@@ -450,7 +382,7 @@ static void watch_all(struct process *process, struct event_base *loop)
 {
 	struct timeval timeout;
 
-	process->on_exit = watch(loop, process->pidfd, EV_READ, on_exit_event, process);
+	process->on_exit = watch(loop, process->end, EV_READ, on_exit_event, process);
 	process->on_out = watch(loop, process->out, EV_READ, on_out, process);
 	process->on_errors = watch(loop, process->errors, EV_READ, on_errors, process);
 	if (process->in >= 0)
@@ -460,7 +392,7 @@ static void watch_all(struct process *process, struct event_base *loop)
 	clock_to_timeval(process->spec.timeout_ns, &timeout);
 	process->on_timeout = evtimer_new(loop, on_timeout, process);
 	if (!process->on_timeout || evtimer_add(process->on_timeout, &timeout) < 0)
-		abort(); /* out of memory, as in util.c */
+		oom("an event", 0);
 }
 
 int process_start(struct event_base *loop, const struct process_spec *spec, struct process **ret,
@@ -472,7 +404,7 @@ int process_start(struct event_base *loop, const struct process_spec *spec, stru
 
 	signal(SIGPIPE, SIG_IGN);
 	process->spec = *spec;
-	process->pidfd = process->in = process->out = process->errors = -1;
+	process->end = process->in = process->out = process->errors = -1;
 	text_init(&process->input);
 	if (spec->input)
 		text_move(&process->input, spec->input);
@@ -482,6 +414,11 @@ int process_start(struct event_base *loop, const struct process_spec *spec, stru
 	process->spec.input = NULL;
 	if (r < 0) {
 		process_free(process);
+		if (chosen && r == -EPERM)
+			return err_set(err, r,
+				       "starting %s (%s): differs from what was allowed before the "
+				       "sandbox was entered: start the daemon again",
+				       name, spec->path);
 		return err_sys(err, r, "starting %s (%s)", name, spec->path);
 	}
 	watch_all(process, loop);
@@ -491,15 +428,17 @@ int process_start(struct event_base *loop, const struct process_spec *spec, stru
 
 void process_cancel(struct process *process)
 {
+	struct process_result ignored;
+
 	if (!process)
 		return;
 	if (process->in < 0 && process->spec.grace_ns > 0) {
-		struct pollfd end = {.fd = process->pidfd, .events = POLLIN};
+		struct pollfd end = {.fd = process->end, .events = POLLIN};
 
 		poll(&end, 1, (int)(process->spec.grace_ns / CLOCK_NS_PER_MS));
 	}
 	process_kill(process, -ECANCELED);
-	waitpid(process->pid, NULL, 0); /* at once */
+	wait_for(process, &ignored); /* at once */
 	process_free(process);
 }
 

@@ -21,6 +21,7 @@
 #include "base/text.h"
 
 struct event_base;
+struct launcher;
 struct process;
 
 #define PROCESS_ERRORS_MAX (64UL * 1024) /* of stderr; what is above is dropped */
@@ -63,6 +64,13 @@ struct process_spec {
 
 /* Looks a program up in PATH; a name with a slash is taken as it is. -ENOENT when there is none. */
 int process_find(const char *name, char **ret_path, struct err *err);
+
+/*
+ * From now on programs are started by this launcher, in all of the process and in its copies; NULL: by
+ * ourselves. Borrowed.
+ */
+void process_use_launcher(const struct launcher *launcher);
+int process_launcher_fd(void); /* what a copy of the process must keep open; -1: none */
 
 /* *ret is good until done() has returned, or until it is cancelled. */
 int process_start(struct event_base *loop, const struct process_spec *spec, struct process **ret,

@@ -55,7 +55,7 @@ int sysctl_read(const char *name, int64_t *ret, struct err *err)
 
 int sysctl_write(const char *name, int64_t value, struct err *err)
 {
-	cleanup_fd int fd = sysctl_open(name, O_WRONLY | O_TRUNC);
+	cleanup_fd int fd = sysctl_open(name, O_WRONLY);
 	char text[32];
 	int n = snprintf(text, sizeof(text), "%lld", (long long)value);
 	ssize_t written;

@@ -21,8 +21,10 @@ static int refused(int fd, int code, int held, const char *name, struct err *err
 
 static int lock_file(const char *path, struct err *err)
 {
-	int fd = open(path, O_RDONLY | O_CREAT | O_CLOEXEC, 0600);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
 
+	if (fd < 0 && errno == ENOENT)
+		fd = open(path, O_RDONLY | O_CREAT | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return err_sys(err, -errno, "opening the iptables lock %s", path);
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0)

@@ -491,6 +491,44 @@ size_t model_count_endpoints(const struct model *model, enum family family)
 	return model->tracker[family].endpoints;
 }
 
+/* Has the Service an endpoint in a slice that is not among these? */
+static bool has_endpoints(const struct record *record, const struct map *without)
+{
+	for (size_t i = 0; i < FAMILY_COUNT; i++)
+		for (const struct packed *p = record->share[i].slices; p; p = p->next)
+			if (packed_count(p) > 0 && !map_get(without, packed_key(p)))
+				return true;
+	return false;
+}
+
+static void fill_key_set(struct map *set, const char *const *keys, size_t n)
+{
+	static char any;
+
+	for (size_t i = 0; i < n; i++)
+		map_set(set, keys[i], &any);
+}
+
+void model_count_stranded(const struct model *model, const struct model_slice_change *change,
+			  size_t *ret_known, size_t *ret_stranded)
+{
+	const struct record *record;
+	struct map lost = {0}, added = {0};
+	size_t at = 0;
+
+	fill_key_set(&lost, change->lost, change->n_lost);
+	fill_key_set(&added, change->added, change->n_added);
+	*ret_known = *ret_stranded = 0;
+	while ((record = map_next(&model->records, &at))) {
+		if (!record->service || !has_endpoints(record, &added))
+			continue;
+		*ret_known += 1;
+		*ret_stranded += !has_endpoints(record, &lost);
+	}
+	map_done(&lost);
+	map_done(&added);
+}
+
 bool model_ignores_family(const struct model *model, enum family family)
 {
 	return model->tracker[family].ignored;

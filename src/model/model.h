@@ -68,6 +68,20 @@ struct endpoints *model_endpoints(const struct model *model, enum family family,
 /* Entries in the lists of all service ports that a known Service has, ready or not. */
 size_t model_count_endpoints(const struct model *model, enum family family);
 
+/* Slices that a list is about to take away, and those that came with it, by their keys. */
+struct model_slice_change {
+	const char *const *lost;
+	size_t n_lost;
+	const char *const *added;
+	size_t n_added;
+};
+
+/*
+ * How many known Services had endpoints without those that were added, and how many of these would have
+ * none left without those that are lost. Costs as much as the model is large.
+ */
+void model_count_stranded(const struct model *model, const struct model_slice_change *change,
+			  size_t *ret_known, size_t *ret_stranded);
 /*
  * A model of its own with these Services only, their slices, and the same Node and ranges: for who wants to
  * plan a few of them without touching what the families have pending here. Everything in it is pending.

@@ -201,3 +201,20 @@ struct slice *packed_open(const struct packed *packed, struct arena *arena)
 		get_endpoint(&at, arena, &slice->endpoints[i]);
 	return slice;
 }
+
+size_t packed_count(const struct packed *packed)
+{
+	const char *at = packed->data;
+	uint16_t port;
+	size_t n_ports;
+
+	get_string(&at); /* its own key and its Service's */
+	get_string(&at);
+	n_ports = get_count(&at);
+	for (size_t i = 0; i < n_ports; i++) {
+		get_string(&at);
+		get_byte(&at);
+		get(&at, &port, sizeof(port));
+	}
+	return get_count(&at);
+}

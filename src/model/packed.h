@@ -26,5 +26,6 @@ struct packed *packed_copy(const struct packed *packed) __attribute__((returns_n
 bool packed_equal(const struct packed *a, const struct packed *b);
 const char *packed_key(const struct packed *packed);
 const char *packed_service_key(const struct packed *packed);
+size_t packed_count(const struct packed *packed); /* endpoints */
 /* The slice again, without nodes: lives in `arena`, borrows strings from `packed`, is not reference-counted. */
 struct slice *packed_open(const struct packed *packed, struct arena *arena);

@@ -22,7 +22,7 @@ enum protocol {
 const char *protocol_name(enum protocol protocol);        /* "tcp" */
 int protocol_parse(const char *name, enum protocol *ret); /* "TCP"; -EINVAL for others */
 
-/* When established TCP connections are cut: see backends/flows/stale_flows.h. */
+/* When established TCP connections are cut: see conntrack/stale_flows.h. */
 enum terminate {
 	TERMINATE_UNSET = 0, /* of a Service: as --terminate-connections says */
 	TERMINATE_NONE,

@@ -435,10 +435,10 @@ function showGauges(g) {
 	setText('n-endpoints', `${g.endpoints.toLocaleString('en')} endpoints`);
 	setText('repairs', g.repairs.toLocaleString('en'));
 	$('repairs').className = g.repairs ? 'bad' : '';
-	setText('health', g.healthy ? 'healthy' : 'not healthy');
-	$('health').className = g.healthy ? '' : 'bad';
-	setText('reason', g.reason);
-	$('reason').title = g.reason;
+	setText('health', !g.healthy ? 'not healthy' : g.degraded ? 'degraded' : 'healthy');
+	$('health').className = g.healthy && !g.degraded ? '' : 'bad';
+	setText('reason', g.reason || g.degraded);
+	$('reason').title = g.reason || g.degraded;
 	if (!g.conntrack_max) { setText('conntrack', 'not known'); return; }
 	setText('conntrack', `${(100 * g.conntrack / g.conntrack_max).toFixed(1)} %`);
 	$('conntrack').title = `${g.conntrack} of ${g.conntrack_max} entries`;

@@ -17,6 +17,7 @@
 
 #include "backends/backend.h"
 #include "base/doc.h"
+#include "base/oom.h"
 #include "page/status_json.h"
 
 #define GAUGES_PER_TRAFFIC 2 /* the table of connections is walked once a second at most */
@@ -61,7 +62,7 @@ static void wake_at(struct status_feed *feed, int64_t when_ns)
 	feed->due_ns = when_ns;
 	clock_to_timeval(when_ns - clock_now_ns(), &delay);
 	if (event_add(feed->timer, &delay) < 0)
-		abort(); /* out of memory, as in util.c */
+		oom("an event", 0);
 }
 
 static void wake_soon(struct status_feed *feed)
@@ -368,7 +369,7 @@ struct status_feed *status_feed_new(struct event_base *loop, const struct status
 	feed->source = source;
 	feed->timer = evtimer_new(loop, on_timer, feed);
 	if (!feed->timer)
-		abort(); /* out of memory, as in util.c */
+		oom("an event", 0);
 	for (size_t i = 0; i < STATUS_READERS; i++)
 		feed->readers[i].feed = feed;
 	return feed;

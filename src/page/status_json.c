@@ -6,8 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "backends/backend.h"
 #include "base/doc.h"
-#include "explain/overview.h"
+#include "inspect/overview.h"
 
 /* The entries of one service port, as they are written. */
 struct entries {
@@ -148,7 +149,7 @@ void status_json_hello(const struct status_source *source, struct text *ret)
 	text_str(ret, "{\"node\":");
 	doc_quote(ret, source->node_name);
 	text_printf(ret, ",\"mode\":\"%s\",\"version\":\"%s\",\"kubernetes\":\"%s\",\"rates\":%s}",
-		    explain_mode_name(source->mode), source->version, source->kubernetes,
+		    source->backend->name, source->version, source->kubernetes,
 		    source->metered ? "true" : "false");
 }
 
@@ -169,8 +170,11 @@ void status_json_gauges(const struct status_source *source, size_t services, uin
 		    gauges.healthy ? "true" : "false");
 	text_str(ret, ",\"reason\":");
 	doc_quote(ret, gauges.reason ? gauges.reason : "");
+	text_str(ret, ",\"degraded\":");
+	doc_quote(ret, gauges.degraded ? gauges.degraded : "");
 	text_str(ret, "}");
 	free(gauges.reason);
+	free(gauges.degraded);
 }
 
 static void put_traffic(void *arg, const char *ns, const char *service, const char *port,

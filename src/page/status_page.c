@@ -5,10 +5,11 @@
 #include <errno.h>
 #include <openssl/evp.h>
 #include <stdlib.h>
-#include <strings.h>
 
+#include "backends/backend.h"
 #include "base/doc.h"
-#include "chart/chart.h"
+#include "base/oom.h"
+#include "inspect/chart.h"
 #include "page/page_asset.h"
 #include "page/status_json.h"
 #include "page/status_way.h"
@@ -153,7 +154,7 @@ static char *chart_policy(const char *svg)
 		return xstrdup("default-src 'none'; frame-ancestors 'none'");
 	from += strlen("<style>");
 	if (!EVP_Digest(from, (size_t)(to - from), digest, NULL, EVP_sha256(), NULL))
-		abort(); /* out of memory, as in util.c */
+		oom("a digest", 0);
 	EVP_EncodeBlock(text, digest, sizeof(digest));
 	return xasprintf("default-src 'none'; style-src 'sha256-%s'; frame-ancestors 'none'", text);
 }
@@ -172,7 +173,7 @@ static char *draw(const struct status_source *source, const char *key)
 {
 	struct chart_input input = {
 		.model = source->model,
-		.chain_names = source->mode == EXPLAIN_IPTABLES,
+		.chain_names = source->backend->names_service_chains,
 		.services = &key,
 		.n_services = key ? 1 : 0,
 	};
@@ -268,25 +269,6 @@ static const struct route {
 	{"/status/icon.svg", answer_icon, false},
 };
 
-/* The name of a Host header, without port and brackets; for the caller to free. */
-static char *host_name(const char *host)
-{
-	bool brackets = host[0] == '[';
-	size_t n = strcspn(host + brackets, brackets ? "]" : ":");
-
-	return xasprintf("%.*s", (int)n, host + brackets);
-}
-
-bool status_page_host_allowed(const char *host, const char *node_name)
-{
-	cleanup_free char *name = host_name(host);
-	struct addr addr;
-
-	return !*host || /* HTTP/1.0: browsers always send one */
-	       addr_parse(name, &addr) == 0 || strcasecmp(name, "localhost") == 0 ||
-	       strcasecmp(name, node_name) == 0;
-}
-
 bool status_page_answer(struct status_page *page, struct http_exchange *exchange,
 			const struct http_request *request)
 {
@@ -299,9 +281,6 @@ bool status_page_answer(struct status_page *page, struct http_exchange *exchange
 		return false;
 	if (request->method != HTTP_GET && request->method != HTTP_HEAD)
 		reply_error(exchange, 405, "nothing can be changed here: only GET and HEAD");
-	else if (!status_page_host_allowed(request->host, page->source->node_name))
-		reply_error(exchange, 421,
-			    "the page answers to an address, to localhost and to the node's name");
 	else if (route->work)
 		work(page, route->answer, exchange, request);
 	else

@@ -15,9 +15,7 @@
  *
  * Whoever asks for explanations and pictures without a pause gets a tenth of the daemon's time, then 503.
  *
- * A web site can make its own name point to 127.0.0.1, and a browser on this machine would then let it read
- * everything here as its own (DNS rebinding). It cannot choose the Host header: the page, other than the
- * metrics, answers only to addresses, to localhost, and to the node's name.
+ * Whoever asks it has looked at the Host header before (http_request_is_for()).
  */
 
 #include "page/status_feed.h"
@@ -42,6 +40,3 @@ bool status_page_answer(struct status_page *page, struct http_exchange *exchange
 			const struct http_request *request);
 /* To be told what happens. */
 struct status_feed *status_page_feed(const struct status_page *page);
-
-/* May a client that calls this machine by that name see the page? */
-bool status_page_host_allowed(const char *host, const char *node_name);

@@ -7,12 +7,13 @@
  */
 
 #include "base/err.h"
-#include "explain/explain.h"
+#include "inspect/explain.h"
 
 /* Numbers of this moment. */
 struct status_gauges {
 	bool healthy;
 	char *reason;           /* why not; NULL: it is, or nobody knows. The reader's to free */
+	char *degraded;         /* what else is wrong; likewise */
 	uint64_t conntrack;     /* entries of the table */
 	uint64_t conntrack_max; /* 0: the table cannot be read */
 };
@@ -24,7 +25,7 @@ typedef void status_traffic_fn(void *arg, const char *ns, const char *service, c
 /* Every function is there. All is borrowed and outlives the page. */
 struct status_source {
 	const struct model *model;
-	enum explain_mode mode;
+	const struct backend_ops *backend; /* the mode */
 	const char *node_name;
 	const char *version;    /* of Portolan */
 	const char *kubernetes; /* whose kube-proxy it takes the place of */

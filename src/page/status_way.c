@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 #include "base/doc.h"
-#include "explain/aim.h"
-#include "explain/explain_doc.h"
+#include "inspect/aim.h"
+#include "inspect/explain_doc.h"
 
 /* -- the question */
 
@@ -240,7 +240,7 @@ static void walk(const struct status_source *source, struct model *excerpt,
 		 const struct packet *packet, const struct host *host, struct text *ret)
 {
 	const struct explain_input input = {
-		.mode = source->mode,
+		.backend = source->backend,
 		.settings = source->settings(source->arg, packet->family),
 		.model = excerpt,
 		.host = *host,

@@ -3,7 +3,7 @@
 
 /*
  * What an operator can choose about the rules, for one family: the part of the configuration
- * that plans and backends see. Filled by cli/, constant while a daemon runs.
+ * that plans and backends see. Filled by config/, constant while a daemon runs.
  */
 
 #include "base/variant.h"
@@ -21,6 +21,15 @@ enum iptables_writer {
 /* "auto", "netlink", "restore" */
 bool iptables_writer_parse(const char *name, enum iptables_writer *ret);
 
+/* What an operator can choose about one mode alone. */
+struct mode_options {
+	enum iptables_variant iptables_variant; /* AUTO: whatever the node uses */
+	enum iptables_writer iptables_writer;
+	bool service_index; /* KUBE-SERVICES as a tree: --iptables-service-index */
+	/* that a service port with affinity remembers in nftables mode; 0: as many as the kernel likes */
+	uint32_t affinity_clients;
+};
+
 struct settings {
 	enum family family;
 	const char *node_name;
@@ -34,10 +43,7 @@ struct settings {
 	int64_t sync_period_ns;
 	int64_t min_sync_period_ns; /* the least time between two syncs ... */
 	bool min_sync_explicit;     /* ... if asked for; else syncs are paced by what they cost */
-
-	enum iptables_variant iptables_variant; /* AUTO only where nothing is written */
-	enum iptables_writer iptables_writer;
-	bool service_index; /* KUBE-SERVICES as a tree: --iptables-service-index */
+	struct mode_options mode;
 };
 
 /* Are NodePorts on 127.0.0.0/8 served: asked for, IPv4, and loopback is among node_ports? */

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <strings.h>
 
+#include "base/addr.h"
+
 /* Letters of a method or of a header's name. */
 static bool is_token(const char *s)
 {
@@ -64,20 +66,35 @@ static enum http_method method_of(const char *word)
 	return streq(word, "HEAD") ? HTTP_HEAD : HTTP_OTHER;
 }
 
-/* A client of a proxy says "http://host/path"; only the path counts. */
-static const char *path_of(char *target)
+/* What is known of a head while it is read. */
+struct head {
+	struct http_request *request;
+	bool needs_host;       /* HTTP/1.1 */
+	const char *authority; /* of the target; NULL: it has none */
+	const char *host;      /* of the header; NULL: not seen yet */
+	const char *length;    /* likewise */
+	bool encoded;          /* it has a Transfer-Encoding */
+};
+
+/* A client of a proxy says "http://host/path". The host moves to the start of the target, to have an end. */
+static const char *path_of(char *target, struct head *head)
 {
+	static const char scheme[] = "http://";
+	char *host = target + strlen(scheme);
 	char *slash;
 
-	if (strncasecmp(target, "http://", 7) != 0)
+	if (strncasecmp(target, scheme, strlen(scheme)) != 0)
 		return target[0] == '/' || streq(target, "*") ? target : NULL;
-	slash = strchr(target + 7, '/');
-	return slash ? slash : "/";
+	slash = strchrnul(host, '/');
+	head->authority = memmove(target, host, (size_t)(slash - host));
+	target[slash - host] = '\0';
+	return *slash ? slash : "/";
 }
 
 /* "GET /path?query HTTP/1.1" */
-static int parse_request_line(char *line, struct http_request *ret)
+static int parse_request_line(char *line, struct head *head)
 {
+	struct http_request *ret = head->request;
 	char *target = strchr(line, ' ');
 	char *version = target ? strchr(target + 1, ' ') : NULL;
 	char *query;
@@ -93,8 +110,8 @@ static int parse_request_line(char *line, struct http_request *ret)
 	if (query)
 		*query = '\0';
 	ret->method = method_of(line);
-	ret->path = path_of(target);
-	ret->keep_alive = version[7] != '0';
+	ret->path = path_of(target, head);
+	ret->keep_alive = head->needs_host = version[7] != '0';
 	return ret->path ? 0 : -EBADMSG;
 }
 
@@ -106,21 +123,26 @@ static void take_connection(const char *value, struct http_request *ret)
 		ret->keep_alive = true;
 }
 
-/* Its length as the headers seen so far announce it; SIZE_MAX: too long, or not known. */
-static void take_length(const char *value, size_t *body)
+/* A header that may come once; equal ones count as one where that can do no harm. */
+static int take_once(const char **seen, const char *value, bool equal_is_fine)
 {
-	size_t digits = strspn(value, "0123456789");
-
-	if (digits == 0 || digits > 4 || value[digits] || *body == SIZE_MAX)
-		*body = SIZE_MAX;
-	else
-		*body = strtoul(value, NULL, 10);
-	if (*body > HTTP_BODY_MAX)
-		*body = SIZE_MAX;
+	if (*seen && !(equal_is_fine && streq(*seen, value)))
+		return -EBADMSG;
+	*seen = value;
+	return 0;
 }
 
-static int parse_header(char *line, size_t *body, struct http_request *ret)
+static void cut_spaces(char *value)
 {
+	size_t n = strlen(value);
+
+	while (n > 0 && (value[n - 1] == ' ' || value[n - 1] == '\t'))
+		value[--n] = '\0';
+}
+
+static int parse_header(char *line, struct head *head)
+{
+	struct http_request *ret = head->request;
 	char *value = strchr(line, ':');
 
 	if (!value)
@@ -132,16 +154,48 @@ static int parse_header(char *line, size_t *body, struct http_request *ret)
 		if (iscntrl((unsigned char)*c) && *c != '\t')
 			return -EBADMSG;
 	value += strspn(value, " \t");
+	cut_spaces(value);
 	if (strcasecmp(line, "Connection") == 0)
 		take_connection(value, ret);
 	else if (strcasecmp(line, "Accept") == 0)
 		ret->accept = value;
 	else if (strcasecmp(line, "Host") == 0)
-		ret->host = value;
+		return take_once(&head->host, value, false);
 	else if (strcasecmp(line, "Transfer-Encoding") == 0)
-		*body = SIZE_MAX;
+		head->encoded = true;
 	else if (strcasecmp(line, "Content-Length") == 0)
-		take_length(value, body);
+		return take_once(&head->length, value, true);
+	return 0;
+}
+
+/* Which machine is meant, if that can be understood in one way only. */
+static int check_host(struct head *head)
+{
+	if (!head->host && head->needs_host)
+		return -EBADMSG;
+	if (head->host && !is_visible(head->host))
+		return -EBADMSG;
+	if (head->host && head->authority && strcasecmp(head->host, head->authority) != 0)
+		return -EBADMSG;
+	if (!head->host)
+		head->host = head->authority;
+	head->request->host = head->host ? head->host : "";
+	return 0;
+}
+
+/* How long the body is; SIZE_MAX: too long to be read, or not known. */
+static int check_length(const struct head *head, size_t *ret)
+{
+	size_t digits = head->length ? strspn(head->length, "0123456789") : 0;
+
+	if (head->length && (digits == 0 || head->length[digits] || head->encoded))
+		return -EBADMSG;
+	if (head->encoded || digits > 4)
+		*ret = SIZE_MAX;
+	else
+		*ret = digits > 0 ? strtoul(head->length, NULL, 10) : 0;
+	if (*ret > HTTP_BODY_MAX)
+		*ret = SIZE_MAX;
 	return 0;
 }
 
@@ -163,6 +217,7 @@ static int take_body(const char *data, size_t n, size_t length, size_t body,
 int http_request_parse(char *data, size_t n, struct http_request *ret)
 {
 	size_t length = head_length(data, MIN(n, HTTP_HEAD_MAX));
+	struct head head = {.request = ret};
 	size_t body = 0;
 	char *at = data;
 	char *line;
@@ -174,10 +229,38 @@ int http_request_parse(char *data, size_t n, struct http_request *ret)
 		return -EBADMSG;
 	*ret = (struct http_request){.accept = "", .host = "", .body = ""};
 	line = next_line(&at, data + length);
-	r = line ? parse_request_line(line, ret) : -EBADMSG;
+	r = line ? parse_request_line(line, &head) : -EBADMSG;
 	while (r == 0 && (line = next_line(&at, data + length)))
-		r = parse_header(line, &body, ret);
+		r = parse_header(line, &head);
+	if (r == 0)
+		r = check_host(&head);
+	if (r == 0)
+		r = check_length(&head, &body);
 	return r < 0 ? r : take_body(data, n, length, body, ret);
+}
+
+/* The name of a Host, without port and brackets, for the caller to free; NULL: something else is behind it. */
+static char *host_name(const char *host)
+{
+	bool brackets = host[0] == '[';
+	size_t n = strcspn(host + brackets, brackets ? "]" : ":");
+	const char *end = host + brackets + n;
+
+	if (brackets && *end++ != ']')
+		return NULL;
+	if (*end && (*end != ':' || end[1 + strspn(end + 1, "0123456789")]))
+		return NULL;
+	return xasprintf("%.*s", (int)n, host + brackets);
+}
+
+bool http_request_is_for(const struct http_request *request, const char *node_name)
+{
+	cleanup_free char *name = host_name(request->host);
+	struct addr addr;
+
+	return !*request->host ||
+	       (name && (addr_parse(name, &addr) == 0 || strcasecmp(name, "localhost") == 0 ||
+			 strcasecmp(name, node_name) == 0));
 }
 
 /* Decodes n bytes; NULL when a '%' has no two digits behind it, or makes a NUL. */

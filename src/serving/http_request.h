@@ -7,6 +7,9 @@
  * Only what a server of small pages needs: method, target, what is accepted, whether the connection can
  * serve another request. A short body counts as a part of the head. A longer one is never read: such a
  * request is answered, and the connection ends.
+ *
+ * A request that two readers could understand differently is none: two Hosts, a target with another host than
+ * the header's, two lengths, a length beside a Transfer-Encoding, and HTTP/1.1 without a Host.
  */
 
 #include "base/util.h"
@@ -28,7 +31,7 @@ struct http_request {
 	const char *query;  /* behind the '?'; "" when there is none */
 	bool keep_alive;    /* the client may send another request */
 	const char *accept; /* the header; "" when there is none */
-	const char *host;   /* likewise */
+	const char *host;   /* the header, or the target's in HTTP/1.0; "" when there is none */
 	const char *body;   /* no NUL behind it */
 	size_t n_body;      /* 0 also for one that is not read */
 };
@@ -38,6 +41,15 @@ struct http_request {
  * the body's; 0 when it is not there as a whole yet; -EBADMSG for what is no HTTP/1 request.
  */
 int http_request_parse(char *data, size_t n, struct http_request *ret);
+
+/*
+ * Did the client call this machine by an address, by "localhost" or by the node's name? Without a Host, which
+ * every browser sends, it counts as such.
+ *
+ * A web site can make its own name point to 127.0.0.1, and a browser on this machine would then let it read
+ * everything here as its own (DNS rebinding). It cannot choose the Host header.
+ */
+bool http_request_is_for(const struct http_request *request, const char *node_name);
 
 /*
  * The value of a parameter of the query, decoded ('+' and %XX), for the caller to free; NULL when

@@ -6,7 +6,6 @@
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <event2/event.h>
-#include <event2/listener.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
@@ -16,20 +15,26 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/oom.h"
 
 /*
  * A connection waits for a request, then for its answer to be taken, then for the next request.
- * Both waits have a deadline, which a timer looks at once a second. With each request or answer a
- * connection goes to the end of the list, so that the first one that waits has waited longest.
+ * Both waits have a deadline, which a timer looks at once a second.
  *
  * A client that stays away after its answer is like one that sends no request.
+ *
+ * A listener whose accept() fails would be ready again at once, without end: it pauses, each time for
+ * twice as long. libevent's evconnlistener also accepts for as long as clients come; here it is a few at a
+ * time, so that others on the loop have their turn.
  */
 
 #define TICK_NS      CLOCK_NS_PER_SECOND
-#define BACKLOG      128
+#define BACKLOG      1024 /* a SYN without a place is sent again a second later, too late for a probe */
 #define DATE_MAX     32
 #define STATUS_OTHER "Status"
 #define WRITE_BYTES  (256 * 1024) /* at once, if the kernel takes them; libevent's own is 16 KiB */
+#define PAUSE_MIN_NS (10 * CLOCK_NS_PER_MS)
+#define PAUSE_MAX_NS (640 * CLOCK_NS_PER_MS) /* the kubelet's probes wait for a second */
 
 const struct http_limits http_limits_default = {
 	.connections = 256,
@@ -38,18 +43,11 @@ const struct http_limits http_limits_default = {
 	.stream_bytes = 1024 * 1024,
 };
 
-enum connection_state {
-	CONNECTION_READING = 0, /* a request */
-	CONNECTION_REPLYING,    /* until all is taken */
-	CONNECTION_STREAMING,   /* without a deadline */
-	CONNECTION_STATE_COUNT,
-};
-
 struct http_connection {
 	TAILQ_ENTRY(http_connection) list;
 	struct http_server *server;
 	struct bufferevent *bufev;
-	enum connection_state state;
+	struct connection_place place; /* its state; STREAMING has no deadline */
 	int64_t deadline_ns;
 	bool keep_alive;
 	bool head_only;
@@ -70,8 +68,12 @@ struct http_stream {
 
 struct http_server {
 	struct http_config config;
+	struct connection_budget *own_budget; /* NULL: it shares one */
 	struct event_base *loop;
-	struct evconnlistener *listener;
+	int fd; /* listens */
+	struct event *acceptable;
+	struct event *resume;
+	int64_t pause_ns; /* the last one; 0: accept() works */
 	struct event *timer;
 	TAILQ_HEAD(, http_connection) connections;
 	size_t n_connections;
@@ -96,21 +98,21 @@ static void end_connection(struct http_connection *connection)
 
 	TAILQ_REMOVE(&server->connections, connection, list);
 	server->n_connections--;
+	connection_budget_give(server->config.budget, &connection->place);
 	bufferevent_free(connection->bufev);
 	end_stream(connection);
 	free(connection);
 }
 
-static void enter(struct http_connection *connection, enum connection_state state)
+static void enter(struct http_connection *connection, enum place_state state)
 {
-	struct http_server *server = connection->server;
-	int64_t wait = state == CONNECTION_READING ? server->config.limits.head_ns
-						   : server->config.limits.reply_ns;
+	const struct http_server *server = connection->server;
+	int64_t wait = state == PLACE_WAITING ? server->config.limits.head_ns
+					      : server->config.limits.reply_ns;
 
-	connection->state = state;
-	connection->deadline_ns = clock_now_ns() + wait;
-	TAILQ_REMOVE(&server->connections, connection, list);
-	TAILQ_INSERT_TAIL(&server->connections, connection, list);
+	connection->place.state = state;
+	connection->place.since_ns = clock_now_ns();
+	connection->deadline_ns = connection->place.since_ns + wait;
 }
 
 static void end_late_ones(struct http_server *server)
@@ -121,7 +123,7 @@ static void end_late_ones(struct http_server *server)
 	while (connection) {
 		struct http_connection *next = TAILQ_NEXT(connection, list);
 
-		if (connection->state != CONNECTION_STREAMING && connection->deadline_ns <= now)
+		if (connection->place.state != PLACE_STREAMING && connection->deadline_ns <= now)
 			end_connection(connection);
 		connection = next;
 	}
@@ -135,7 +137,7 @@ static void start_timer(struct http_server *server)
 	clock_to_timeval(TICK_NS, &tick);
 	if (server->n_connections > 0 && !evtimer_pending(server->timer, NULL) &&
 	    evtimer_add(server->timer, &tick) < 0)
-		abort(); /* out of memory, as in util.c */
+		oom("an event", 0);
 }
 
 static void on_tick(evutil_socket_t fd attr_unused, short what attr_unused, void *arg)
@@ -174,7 +176,7 @@ static void read_request(struct http_connection *connection)
 	char head[HTTP_HEAD_MAX];
 	int r;
 
-	if (connection->state != CONNECTION_READING || n == 0)
+	if (connection->place.state != PLACE_WAITING || n == 0)
 		return;
 	evbuffer_copyout(input, head, n);
 	r = http_request_parse(head, n, &request);
@@ -188,9 +190,18 @@ static void read_request(struct http_connection *connection)
 	}
 }
 
-static void on_read(struct bufferevent *bufev attr_unused, void *arg)
+/*
+ * What comes while an answer is under way is left alone. Once it is as much as is ever read at a time no more is
+ * taken in: libevent would call again and again, for as long as the client does not take its answer.
+ */
+static void on_read(struct bufferevent *bufev, void *arg)
 {
-	read_request(arg);
+	struct http_connection *connection = arg;
+
+	if (connection->place.state == PLACE_WAITING)
+		read_request(connection);
+	else if (evbuffer_get_length(bufferevent_get_input(bufev)) >= HTTP_HEAD_MAX)
+		bufferevent_disable(bufev, EV_READ);
 }
 
 /* Everything has been taken by the kernel. */
@@ -198,13 +209,14 @@ static void on_written(struct bufferevent *bufev attr_unused, void *arg)
 {
 	struct http_connection *connection = arg;
 
-	if (connection->state != CONNECTION_REPLYING)
+	if (connection->place.state != PLACE_REPLYING)
 		return;
 	if (!connection->keep_alive) {
 		end_connection(connection);
 		return;
 	}
-	enter(connection, CONNECTION_READING);
+	enter(connection, PLACE_WAITING);
+	bufferevent_enable(connection->bufev, EV_READ);
 	read_request(connection);
 }
 
@@ -213,7 +225,7 @@ static void on_event(struct bufferevent *bufev attr_unused, short what, void *ar
 {
 	struct http_connection *connection = arg;
 
-	if (what & BEV_EVENT_EOF && connection->state == CONNECTION_REPLYING)
+	if (what & BEV_EVENT_EOF && connection->place.state == PLACE_REPLYING)
 		connection->keep_alive = false;
 	else
 		end_connection(connection);
@@ -221,26 +233,25 @@ static void on_event(struct bufferevent *bufev attr_unused, short what, void *ar
 
 /* -- accepting */
 
-static struct http_connection *longest_waiting(const struct http_server *server)
+static struct http_connection *connection_at(struct connection_place *place)
 {
-	struct http_connection *connection;
-
-	TAILQ_FOREACH(connection, &server->connections, list)
-	if (connection->state == CONNECTION_READING)
-		return connection;
-	return NULL;
+	return (struct http_connection *)((char *)place - offsetof(struct http_connection, place));
 }
 
+/* Of this server or, where all servers together have too many, of its kind. */
 static bool make_room(struct http_server *server)
 {
-	struct http_connection *waiting;
+	const struct http_config *config = &server->config;
+	bool full = server->n_connections >= config->limits.connections;
+	struct connection_place *victim;
 
-	if (server->n_connections < server->config.limits.connections)
+	if (!full && connection_budget_has_room(config->budget, config->kind))
 		return true;
-	waiting = longest_waiting(server);
-	if (waiting)
-		end_connection(waiting);
-	return waiting != NULL;
+	connection_budget_count_refused(config->budget, config->kind);
+	victim = connection_budget_victim(config->budget, config->kind, full ? server : NULL);
+	if (victim)
+		end_connection(connection_at(victim));
+	return victim != NULL;
 }
 
 /* Answers are written whole, so the kernel need not wait for more: that took 40 ms for long ones. */
@@ -252,29 +263,83 @@ static void send_at_once(struct http_connection *connection, int fd)
 	bufferevent_set_max_single_write(connection->bufev, WRITE_BYTES);
 }
 
-static void on_accept(struct evconnlistener *listener attr_unused, evutil_socket_t fd,
-		      struct sockaddr *address attr_unused, int length attr_unused, void *arg)
+void http_server_serve(struct http_server *server, int fd)
 {
-	struct http_server *server = arg;
 	struct http_connection *connection;
 
 	if (!make_room(server)) {
-		evutil_closesocket(fd);
+		close(fd);
 		return;
 	}
 	connection = xcalloc(1, sizeof(*connection));
 	connection->server = server;
 	connection->bufev = bufferevent_socket_new(server->loop, fd, BEV_OPT_CLOSE_ON_FREE);
 	if (!connection->bufev)
-		abort(); /* out of memory, as in util.c */
+		oom("a connection", 0);
 	send_at_once(connection, fd);
 	TAILQ_INSERT_TAIL(&server->connections, connection, list);
 	server->n_connections++;
+	connection->place.server = server;
+	connection->place.kind = server->config.kind;
+	enter(connection, PLACE_WAITING);
+	connection_budget_take(server->config.budget, &connection->place);
 	start_timer(server);
-	enter(connection, CONNECTION_READING);
 	bufferevent_setcb(connection->bufev, on_read, on_written, on_event, connection);
 	bufferevent_setwatermark(connection->bufev, EV_READ, 0, HTTP_HEAD_MAX);
 	bufferevent_enable(connection->bufev, EV_READ | EV_WRITE);
+}
+
+static void pause_listening(struct http_server *server, int code)
+{
+	struct timeval pause;
+
+	server->pause_ns = MIN(MAX(2 * server->pause_ns, PAUSE_MIN_NS), PAUSE_MAX_NS);
+	clock_to_timeval(server->pause_ns, &pause);
+	if (event_del(server->acceptable) < 0 || evtimer_add(server->resume, &pause) < 0)
+		oom("an event of a server", 0);
+	connection_budget_cannot_accept(server->config.budget, code);
+}
+
+static void on_resume(evutil_socket_t fd attr_unused, short what attr_unused, void *arg)
+{
+	struct http_server *server = arg;
+
+	if (event_add(server->acceptable, NULL) < 0)
+		oom("an event of a server", 0);
+}
+
+/* Whoever came has already gone, or comes no more: nothing that a pause would mend. */
+static bool is_harmless(int code)
+{
+	return code == EAGAIN || code == EINTR || code == ECONNABORTED;
+}
+
+/*
+ * How many clients in one turn of the loop. There may be a thousand health check ports of Services; of the
+ * others there is one each, where those who probe must not wait behind a crowd for long. But fewer than a
+ * kind of server is sure of: who was let in has a turn to ask before it could have to give way.
+ */
+static int accepts_per_turn(const struct http_server *server)
+{
+	return server->config.kind == CONNECTION_SERVICE ? 4 : 16;
+}
+
+static void on_acceptable(evutil_socket_t listener, short what attr_unused, void *arg)
+{
+	struct http_server *server = arg;
+	int n = accepts_per_turn(server);
+
+	for (int i = 0; i < n; i++) {
+		int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+		if (fd < 0) {
+			if (!is_harmless(errno))
+				pause_listening(server, -errno);
+			return;
+		}
+		server->pause_ns = 0;
+		http_server_serve(server, fd);
+	}
 }
 
 /* -- open and close */
@@ -350,28 +415,53 @@ static int listen_on_both(const struct http_config *config, int *ret)
 	return listen_on(&any, ret);
 }
 
+/* A server that shares with no other has a budget of its own. */
+static struct connection_budget *own_budget(void)
+{
+	return connection_budget_new(&(struct connection_budget_config){.descriptors = SIZE_MAX});
+}
+
+static int open_listener(const struct http_config *config, int *ret, struct err *err)
+{
+	char name[ADDR_PORT_TEXT_MAX];
+	bool both = addr_is_unspecified(&config->addr) && !config->one_family;
+	int r = connection_budget_listen(config->budget, config->kind, err);
+
+	addr_port_print(&config->addr, config->port, name);
+	if (r < 0)
+		return err_wrap(err, r, "listening on %s", name);
+	r = both ? listen_on_both(config, ret) : listen_on(config, ret);
+	if (r < 0) {
+		connection_budget_unlisten(config->budget);
+		return err_sys(err, r, "listening on %s", name);
+	}
+	return 0;
+}
+
 int http_server_open(struct event_base *loop, const struct http_config *config,
 		     struct http_server **ret, struct err *err)
 {
-	char name[ADDR_PORT_TEXT_MAX];
-	struct http_server *server;
-	bool both = addr_is_unspecified(&config->addr) && !config->one_family;
-	int fd = -1;
-	int r = both ? listen_on_both(config, &fd) : listen_on(config, &fd);
+	struct http_server *server = xcalloc(1, sizeof(*server));
+	int r;
 
-	if (r < 0) {
-		addr_port_print(&config->addr, config->port, name);
-		return err_sys(err, r, "listening on %s", name);
-	}
-	server = xcalloc(1, sizeof(*server));
 	server->config = *config;
+	if (!config->budget)
+		server->config.budget = server->own_budget = own_budget();
+	r = open_listener(&server->config, &server->fd, err);
+	if (r < 0) {
+		connection_budget_free(server->own_budget);
+		free(server);
+		return r;
+	}
 	server->loop = loop;
 	TAILQ_INIT(&server->connections);
-	server->listener = evconnlistener_new(
-		loop, on_accept, server, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, -1, fd);
+	server->acceptable =
+		event_new(loop, server->fd, EV_READ | EV_PERSIST, on_acceptable, server);
+	server->resume = evtimer_new(loop, on_resume, server);
 	server->timer = evtimer_new(loop, on_tick, server);
-	if (!server->listener || !server->timer)
-		abort(); /* out of memory, as in util.c */
+	if (!server->acceptable || !server->resume || !server->timer ||
+	    event_add(server->acceptable, NULL) < 0)
+		oom("a server", 0);
 	*ret = server;
 	return 0;
 }
@@ -387,7 +477,11 @@ struct http_server *http_server_close(struct http_server *server)
 		end_connection(connection);
 	}
 	event_free(server->timer);
-	evconnlistener_free(server->listener);
+	event_free(server->resume);
+	event_free(server->acceptable);
+	close(server->fd);
+	connection_budget_unlisten(server->config.budget);
+	connection_budget_free(server->own_budget);
 	free(server);
 	return NULL;
 }
@@ -398,7 +492,7 @@ uint16_t http_server_port(const struct http_server *server)
 	socklen_t length = sizeof(address);
 
 	memset(&address, 0, sizeof(address));
-	if (getsockname(evconnlistener_get_fd(server->listener), &address.any, &length) < 0)
+	if (getsockname(server->fd, &address.any, &length) < 0)
 		return 0;
 	return ntohs(address.any.sa_family == AF_INET ? address.v4.sin_port : address.v6.sin6_port);
 }
@@ -468,7 +562,7 @@ static void put_body(struct evbuffer *out, struct text *body)
 
 	while ((data = text_head(body, &n))) {
 		if (evbuffer_add(out, data, n) < 0)
-			abort(); /* out of memory, as in util.c */
+			oom("an answer", n);
 		text_consume(body, n);
 	}
 }
@@ -485,7 +579,7 @@ void http_reply(struct http_exchange *exchange, int status, const struct http_he
 	evbuffer_add_printf(out, "Content-Length: %zu\r\n\r\n", body ? body->size : 0);
 	if (body && !connection->head_only)
 		put_body(out, body);
-	enter(connection, CONNECTION_REPLYING);
+	enter(connection, PLACE_REPLYING);
 }
 
 void http_reply_text(struct http_exchange *exchange, int status, const char *line)
@@ -519,7 +613,7 @@ struct http_stream *http_stream(struct http_exchange *exchange, const char *cont
 	connection->keep_alive = false;
 	put_head(connection, out, 200, headers, ARRAY_SIZE(headers));
 	evbuffer_add_printf(out, "\r\n");
-	enter(connection, CONNECTION_STREAMING);
+	enter(connection, PLACE_STREAMING);
 	stream->connection = connection;
 	stream->gone = gone;
 	stream->arg = arg;
@@ -536,7 +630,7 @@ void http_stream_send(struct http_stream *stream, const char *data, size_t n)
 	if (evbuffer_get_length(out) + n > connection->server->config.limits.stream_bytes)
 		end_connection(connection); /* frees the stream and tells its owner */
 	else if (evbuffer_add(out, data, n) < 0)
-		abort(); /* out of memory, as in util.c */
+		oom("an answer", n);
 	else
 		stream->sent += n;
 }
@@ -557,7 +651,7 @@ void http_stream_close(struct http_stream *stream)
 
 	connection->stream = NULL;
 	free(stream);
-	enter(connection, CONNECTION_REPLYING);
+	enter(connection, PLACE_REPLYING);
 	if (evbuffer_get_length(bufferevent_get_output(connection->bufev)) == 0)
 		end_connection(connection);
 }

@@ -5,13 +5,15 @@
  * A small HTTP/1.1 server on the event loop, for pages that a program has at hand: health, metrics,
  * status. It is meant to stand in the open, so everything that a client may do is bounded:
  *
- *   - connections: at most http_limits.connections; one more takes the place of the one that has
- *     been waiting for a request the longest, or is closed when all are busy;
+ *   - connections: at most http_limits.connections, and what the budget that servers share has left. One more
+ *     takes the place of another one, see connection_budget.h; it is closed only where all are streams;
  *   - a request: its head has 8 KiB and must be there within head_ns, however it trickles in; the
  *     next one on the same connection likewise;
  *   - an answer: the client must have taken it within reply_ns. The next request is not looked at
  *     before, so nothing piles up;
  *   - a stream: a client that lags behind by more than stream_bytes is cut off.
+ *
+ * A server that cannot accept pauses, for 0.64 s at most.
  *
  * libevent's own evhttp knows no bound on connections, nor on the whole time of a request.
  */
@@ -19,6 +21,7 @@
 #include "base/addr.h"
 #include "base/err.h"
 #include "base/text.h"
+#include "serving/connection_budget.h"
 #include "serving/http_request.h"
 
 struct event_base;
@@ -43,6 +46,8 @@ struct http_config {
 	bool one_family;  /* its own: another server may have the port in the other one */
 	uint16_t port;    /* 0: any; see http_server_port() */
 	struct http_limits limits;
+	struct connection_budget *budget; /* borrowed; NULL: it shares with no other */
+	enum connection_kind kind;
 	http_handler_fn *handler;
 	void *arg;
 };
@@ -52,6 +57,8 @@ int http_server_open(struct event_base *loop, const struct http_config *config,
 		     struct http_server **ret, struct err *err);
 /* Accepts NULL, returns NULL; ends all connections. */
 struct http_server *http_server_close(struct http_server *server);
+/* One more client, as if it had been accepted; takes the socket, which must not block. */
+void http_server_serve(struct http_server *server, int fd);
 uint16_t http_server_port(const struct http_server *server);
 size_t http_server_connections(const struct http_server *server);
 

@@ -108,7 +108,8 @@ static void print_families(const struct proxy_health *health, const struct healt
 
 /* eligible: NULL when it plays no part and is not shown. */
 static int print_health(const struct proxy_health *health, const bool *eligible,
-			const char *why_not, const struct health_time *now, struct text *ret)
+			const char *why_not, const char *degraded, const struct health_time *now,
+			struct text *ret)
 {
 	bool good = proxy_health_is_good(health, now) && !why_not;
 	bool answer = good && (!eligible || *eligible);
@@ -126,21 +127,26 @@ static int print_health(const struct proxy_health *health, const bool *eligible,
 		text_str(ret, ",\"reason\":");
 		text_json(ret, why_not);
 	}
+	if (degraded) {
+		text_str(ret, ",\"degraded\":");
+		text_json(ret, degraded);
+	}
 	print_families(health, now, ret);
 	text_str(ret, "}");
 	return answer ? 200 : 503;
 }
 
 int proxy_health_print_healthz(const struct proxy_health *health, const struct node *node,
-			       const char *why_not, const struct health_time *now, struct text *ret)
+			       const char *why_not, const char *degraded,
+			       const struct health_time *now, struct text *ret)
 {
 	bool eligible = proxy_health_node_eligible(node);
 
-	return print_health(health, &eligible, why_not, now, ret);
+	return print_health(health, &eligible, why_not, degraded, now, ret);
 }
 
 int proxy_health_print_livez(const struct proxy_health *health, const struct health_time *now,
 			     struct text *ret)
 {
-	return print_health(health, NULL, NULL, now, ret);
+	return print_health(health, NULL, NULL, NULL, now, ret);
 }

@@ -42,10 +42,11 @@ bool proxy_health_node_eligible(const struct node *node); /* NULL: never seen, s
 
 /*
  * The bodies, as JSON. Both return the status code, 200 or 503. why_not: a reason, beyond all this, for
- * which the node is not ready; NULL, as a rule: none.
+ * which the node is not ready; NULL, as a rule: none. degraded: what else is wrong, which changes no
+ * status; NULL: nothing.
  */
 int proxy_health_print_healthz(const struct proxy_health *health, const struct node *node,
-			       const char *why_not, const struct health_time *now,
-			       struct text *ret);
+			       const char *why_not, const char *degraded,
+			       const struct health_time *now, struct text *ret);
 int proxy_health_print_livez(const struct proxy_health *health, const struct health_time *now,
 			     struct text *ret);

@@ -135,16 +135,33 @@ static const struct {
 		 {COUNTER("kubeproxy_sync_proxy_rules_nftables_cleanup_failures_total",
 			  "[ALPHA] Cumulative proxy nftables cleanup failures"),
 		  .labels = {"ip_family"}}},
+	[PROXY_AFFINITY_FULL] =
+		{IN_NFTABLES,
+		 {GAUGE("portolan_affinity_full_service_ports",
+			"Service ports with ClientIP affinity that had no room to remember a new "
+			"client in the last minute."),
+		  .labels = {"ip_family"}}},
 	[PROXY_REPAIRS] = {EVERYWHERE,
 			   {COUNTER("portolan_repairs_total",
 				    "Times that rules which somebody else had removed or changed "
 				    "were put back."),
 			    .labels = {"ip_family"}}},
+	[PROXY_CONFLICTS] =
+		{EVERYWHERE,
+		 {GAUGE("portolan_address_conflicts",
+			"Addresses, or addresses with a port, that a Service asks for and that are "
+			"another Service's or this node's."),
+		  .labels = {"ip_family", "kind"}}},
 	[PROXY_PROBE_FAILURES] = {EVERYWHERE,
 				  {COUNTER("portolan_healthz_probe_failures_total",
 					   "Times that a look behind --healthz-probe found "
 					   "something wrong, by what was looked at."),
 				   .labels = {"probe"}}},
+	[PROXY_SYNC_HELD] = {EVERYWHERE,
+			     {GAUGE("portolan_sync_held_objects",
+				    "Objects that a list of the API server lacks and --sync-guard "
+				    "holds back."),
+			      .labels = {"resource"}}},
 	[PROXY_CONNTRACK_ENTRIES] = {EVERYWHERE,
 				     {GAUGE("portolan_conntrack_entries",
 					    "Connections that the kernel tracks.")}},
@@ -164,6 +181,16 @@ static const struct {
 		{EVERYWHERE,
 		 {COUNTER("portolan_conntrack_early_dropped_total",
 			  "Connections forgotten to make room for new ones.")}},
+	[PROXY_HTTP_REFUSED] = {EVERYWHERE,
+				{COUNTER("portolan_http_connections_refused_total",
+					 "Connections to Portolan's own servers that were closed "
+					 "because there were "
+					 "too many, by the kind of server."),
+				 .labels = {"server"}}},
+	[PROXY_LOG_DROPPED] = {EVERYWHERE,
+			       {COUNTER("portolan_log_lines_dropped_total",
+					"Lines of the log that were lost because its reader did "
+					"not keep up.")}},
 };
 static_assert(ARRAY_SIZE(table) == PROXY_METRIC_COUNT, "a description for each metric");
 

@@ -35,13 +35,18 @@ enum proxy_metric {
 	PROXY_FLOWS_DELETED,           /* ip_family */
 	PROXY_NFT_FAILURES,            /* ip_family */
 	PROXY_NFT_CLEANUP_FAILURES,    /* ip_family */
+	PROXY_AFFINITY_FULL,           /* ip_family */
 	PROXY_REPAIRS,                 /* ip_family */
+	PROXY_CONFLICTS,               /* ip_family, kind */
 	PROXY_PROBE_FAILURES,          /* probe */
+	PROXY_SYNC_HELD,               /* resource */
 	PROXY_CONNTRACK_ENTRIES,       /* none */
 	PROXY_CONNTRACK_MAX,           /* none */
 	PROXY_CONNTRACK_INSERT_FAILED, /* none */
 	PROXY_CONNTRACK_DROPPED,       /* none */
 	PROXY_CONNTRACK_EARLY_DROPPED, /* none */
+	PROXY_HTTP_REFUSED,            /* server */
+	PROXY_LOG_DROPPED,             /* none */
 	PROXY_METRIC_COUNT,
 };
 

@@ -8,7 +8,7 @@
 #include "base/map.h"
 #include "serving/http_server.h"
 
-#define CONNECTIONS_PER_PORT 64
+#define CONNECTIONS_PER_PORT 32 /* those who check connect, ask and leave */
 #define COUNT_TEXT_MAX       24
 
 /* A Service with a health check port. */
@@ -90,6 +90,8 @@ static int open_servers(struct checked_service *service, struct err *err)
 		.one_family = true,
 		.port = service->port,
 		.limits = http_limits_default,
+		.budget = health->config.budget,
+		.kind = CONNECTION_SERVICE,
 		.handler = answer,
 		.arg = service,
 	};

@@ -8,13 +8,14 @@
  * A Service has one port, and a server on each address that node ports are served on. Ports that are
  * no longer wanted are closed at once, new ones are opened together when all wishes are known: a
  * Service may claim what another one gives up in the same sync. A port that cannot be opened
- * (somebody else has it) is reported once and tried again with each service_health_open(). Any path
+ * (another program has it, or file descriptors are short) is reported once and tried again with each service_health_open(). Any path
  * and method is answered: 200 when there are local endpoints and the proxy keeps up, else 503.
  */
 
 #include "base/addr.h"
 #include "base/err.h"
 
+struct connection_budget;
 struct event_base;
 struct service_health;
 
@@ -24,6 +25,7 @@ struct service_health_config {
 	bool limited;
 	const struct addr *addresses;
 	size_t n_addresses;
+	struct connection_budget *budget; /* borrowed; NULL: for each port alone */
 	bool (*proxy_is_good)(void *arg);
 	/* A port could not be opened; called once until it could, or the Service changed. */
 	void (*failed)(void *arg, const char *ns, const char *name, uint16_t port,

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/oom.h"
 
 struct vip_probe {
 	struct event_base *loop;
@@ -112,7 +113,7 @@ void vip_probe_start(struct vip_probe *probe, const struct addr *addr, uint16_t 
 	probe->event = event_new(probe->loop, probe->refused ? -1 : probe->fd,
 				 probe->refused ? 0 : EV_WRITE, on_event, probe);
 	if (!probe->event || event_add(probe->event, &timeout) < 0)
-		abort(); /* out of memory, as in util.c */
+		oom("an event", 0);
 }
 
 struct vip_probe *vip_probe_new(struct event_base *loop, int64_t timeout_ns, vip_probe_fn *done,

@@ -12,7 +12,7 @@ struct api_blob {
 };
 
 struct api_access {
-	char *server;          /* "https://10.0.0.1:6443/prefix", no slash at its end */
+	char *server;          /* "https://10.0.0.1:6443/prefix", no slash at its end, no user */
 	char *tls_server_name; /* the name its certificate must have; NULL: that in the URL */
 	char *proxy_url;       /* NULL: as the environment says */
 	bool insecure;         /* any certificate will do */

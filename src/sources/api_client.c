@@ -277,7 +277,6 @@ static void on_dead(evutil_socket_t fd attr_unused, short what attr_unused, void
 {
 	struct api_client *client = arg;
 	struct api_request *request;
-	struct err err;
 
 	if (now_ms() - client->last_byte_ms < PING_TIMEOUT_MS)
 		return; /* it came back in the last moment */
@@ -285,8 +284,7 @@ static void on_dead(evutil_socket_t fd attr_unused, short what attr_unused, void
 		api_http_cancel(take(request->call));
 		end_request(client, request, API_FAILURE_CONNECT, "the connection is dead");
 	}
-	if (api_http_forget_connections(client->http, &err) < 0)
-		fail_waiting(client, err.text);
+	api_http_forget_connections(client->http);
 }
 
 /* -- posts -- */
@@ -358,11 +356,10 @@ int api_client_new(struct event_base *loop, const struct credentials_config *con
 	client->quiet = evtimer_new(loop, on_quiet, client);
 	client->dead = evtimer_new(loop, on_dead, client);
 	client->last_byte_ms = now_ms();
+	client->http = api_http_new(loop);
 	own.ready = on_ready;
 	own.arg = client;
 	r = credentials_new(&own, &client->credentials, err);
-	if (r == 0)
-		r = api_http_new(loop, &client->http, err);
 	if (r < 0) {
 		api_client_free(client);
 		return r;
@@ -400,4 +397,9 @@ void api_client_doubt(struct api_client *client)
 const char *api_client_server(const struct api_client *client)
 {
 	return credentials_access(client->credentials)->server;
+}
+
+const struct credentials *api_client_credentials(const struct api_client *client)
+{
+	return client->credentials;
 }

@@ -35,6 +35,7 @@ void api_client_cancel(struct api_request *request); /* accepts NULL; no more is
 void api_client_observe(struct api_client *client, api_http_seen_fn *seen, void *arg);
 void api_client_doubt(struct api_client *client); /* 401: credentials are read again */
 const char *api_client_server(const struct api_client *client);
+const struct credentials *api_client_credentials(const struct api_client *client);
 
 /*
  * Creates an object: path is that of its collection, json the object. done gets the status (0: none

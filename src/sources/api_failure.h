@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "base/util.h"
+
 /* The ways in which an API server can fail us: each is reported once, until it works again. */
 
 enum api_failure {
@@ -16,3 +18,7 @@ enum api_failure {
 	API_FAILURE_GARBAGE,      /* an answer that is no answer */
 	API_FAILURE_COUNT,
 };
+
+enum api_failure api_failure_of_status(int status); /* of HTTP, none of 200 */
+/* The server understood, and does not want to do it. */
+bool api_failure_is_refusal(int status);

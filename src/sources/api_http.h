@@ -2,11 +2,13 @@
 #pragma once
 
 /*
- * HTTP requests on the event loop, by libcurl: TLS, HTTP/2 with all requests to one server on one
- * connection, proxies. No compression (it costs the server more than it saves us), no redirects.
+ * HTTP requests on the event loop: TLS, HTTP/2 with all requests to one server on one connection,
+ * HTTP/1.1 with a connection for each at a time, proxies. No compression (it costs the server more
+ * than it saves us), no redirects, no cookies.
  *
- * A dead peer is noticed by TCP's own keep-alives within about a minute; what only pretends to live
- * is for the owner to find out.
+ * Connections are shared by requests with the same way to the server (api_route.h). When a request
+ * goes another way, as with a new certificate, the connections of the old one are left as soon as
+ * their requests have ended.
  */
 
 #include "base/err.h"
@@ -28,8 +30,8 @@ struct api_http_request {
 };
 
 /*
- * All are called from the loop, never from inside api_http_start(). After done() the call is gone.
- * api_http_cancel() may be called from inside of them, api_http_start() only from done().
+ * All are called from the loop, never from inside a function of ours. After done() the call is gone.
+ * api_http_cancel() and api_http_start() may be called from inside of them.
  */
 struct api_http_handler {
 	void (*status)(void *arg, int status, int retry_after_s);
@@ -40,7 +42,7 @@ struct api_http_handler {
 
 /* A request has an answer (when its head is there), or will get none. */
 struct api_http_seen {
-	const char *host; /* "10.0.0.1:6443" */
+	const char *host; /* "10.0.0.1:6443"; never with a user or a password */
 	const char *method;
 	int status; /* 0: none */
 	int64_t duration_ns;
@@ -48,15 +50,15 @@ struct api_http_seen {
 
 typedef void api_http_seen_fn(void *arg, const struct api_http_seen *seen);
 
-int api_http_new(struct event_base *loop, struct api_http **ret, struct err *err);
+struct api_http *api_http_new(struct event_base *loop);
 /* Calls that are under way are cancelled. Accepts NULL, returns NULL. */
 struct api_http *api_http_free(struct api_http *http);
 /* From now on seen() is told of each request, before its handler; it must not make any. */
 void api_http_observe(struct api_http *http, api_http_seen_fn *seen, void *arg);
-/* access and request are copied as far as needed. */
+/* access and request are copied as far as needed. Fails if there is no way: URLs, keys. */
 int api_http_start(struct api_http *http, const struct api_access *access,
 		   const struct api_http_request *request, const struct api_http_handler *handler,
 		   struct api_call **ret, struct err *err);
 void api_http_cancel(struct api_call *call); /* accepts NULL; its handler is not called again */
 /* Leaves all connections behind: new calls open new ones. Only while no call is under way. */
-int api_http_forget_connections(struct api_http *http, struct err *err);
+void api_http_forget_connections(struct api_http *http);

@@ -12,6 +12,7 @@ enum {
 	META_NAME = 1,
 	META_NAMESPACE = 3,
 	META_RESOURCE_VERSION = 6,
+	META_LABELS = 11,
 	META_ANNOTATIONS = 12,
 	MAP_KEY = 1,
 	MAP_VALUE = 2,
@@ -24,21 +25,51 @@ enum {
 	DETAILS_RETRY_AFTER = 5,
 };
 
-static int read_annotation(struct api_bytes bytes, struct api_meta *meta)
+static int read_pair(struct api_bytes bytes, struct api_bytes *ret_key, struct api_bytes *ret_value)
 {
-	struct api_bytes key = {0}, value = {0};
 	struct api_wire_field field;
 	int r;
 
+	*ret_key = *ret_value = (struct api_bytes){0};
 	while ((r = api_wire_next(&bytes, &field)) > 0) {
 		if (field.number == MAP_KEY)
-			key = field.bytes;
+			*ret_key = field.bytes;
 		else if (field.number == MAP_VALUE)
-			value = field.bytes;
+			*ret_value = field.bytes;
 	}
+	return r;
+}
+
+static int read_annotation(struct api_bytes bytes, struct api_meta *meta)
+{
+	struct api_bytes key, value;
+	int r = read_pair(bytes, &key, &value);
+
 	if (api_bytes_equal(key, ANNOTATION_INITIAL_END) && api_bytes_equal(value, "true"))
 		meta->initial_events_end = true;
 	return r;
+}
+
+static struct api_bytes find_label(struct api_bytes metadata, const char *wanted)
+{
+	struct api_wire_field field;
+	struct api_bytes key, value;
+
+	while (api_wire_next(&metadata, &field) > 0)
+		if (field.number == META_LABELS && read_pair(field.bytes, &key, &value) == 0 &&
+		    api_bytes_equal(key, wanted))
+			return value;
+	return (struct api_bytes){0};
+}
+
+struct api_bytes api_object_label(struct api_bytes object, const char *key)
+{
+	struct api_wire_field field;
+
+	while (api_wire_next(&object, &field) > 0)
+		if (field.number == OBJECT_METADATA)
+			return find_label(field.bytes, key);
+	return (struct api_bytes){0};
 }
 
 static int read_metadata(struct api_bytes bytes, struct api_meta *meta)

@@ -15,6 +15,8 @@ struct api_meta {
 };
 
 int api_meta_read(struct api_bytes object, struct api_meta *ret, struct err *err);
+/* The value of a label, if it has it and can be read so far; else empty. */
+struct api_bytes api_object_label(struct api_bytes object, const char *key);
 /* "namespace/name", or "name" alone for what has no namespace; owned by the caller. */
 char *api_meta_key(const struct api_meta *meta);
 

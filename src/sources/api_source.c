@@ -7,9 +7,11 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "sources/api_object.h"
 #include "sources/api_query.h"
 #include "sources/api_watch.h"
 #include "sources/convert.h"
+#include "sources/sync_guard.h"
 
 #define ACCEPT_LIST     "application/vnd.kubernetes.protobuf"
 #define ACCEPT_WATCH    "application/vnd.kubernetes.protobuf;stream=watch"
@@ -30,8 +32,11 @@ struct stream {
 	struct api_request *request;
 	struct event *timer;
 	char *selectors;
-	const char *plural; /* for messages */
+	const char *plural;   /* for messages */
+	const char *kind;     /* likewise */
+	const char *resource; /* as its path ends */
 	bool failing;
+	bool holding;      /* what a list lacks, and that was reported */
 	unsigned int said; /* failures reported, a bit each, that concern only this one */
 };
 
@@ -47,6 +52,8 @@ struct api_source {
 	bool synced;
 	unsigned int said; /* failures reported, a bit each */
 	void (*report)(void *arg, enum log_severity severity, const char *text);
+	void (*misread)(void *arg, const struct source_misread *misread);
+	void (*held)(void *arg, const struct source_held *held);
 	void *report_arg;
 	uint32_t (*random)(void);
 };
@@ -99,8 +106,8 @@ static int unpack(const ProtobufCMessageDescriptor *type, struct api_bytes objec
 	return *ret ? 0 : err_set(err, -EBADMSG, "it is not readable protobuf");
 }
 
-static int set_service(void *arg, struct api_bytes object, void (*note)(void *, const char *),
-		       void *note_arg, struct err *err)
+static int set_service(void *arg, struct api_bytes object, bool unless_empty attr_unused,
+		       void (*note)(void *, const char *), void *note_arg, struct err *err)
 {
 	const struct convert_notes notes = {.fn = note, .arg = note_arg};
 	struct arena *arena cleanup_arena = arena_new(4096);
@@ -112,31 +119,40 @@ static int set_service(void *arg, struct api_bytes object, void (*note)(void *, 
 
 	if (r == 0)
 		r = convert_service((K8s__Service *)message, &notes, &service, &skip, err);
+	if (r == 0 && convert_skip_is_mistake(skip))
+		return err_set(err, -EINVAL, "%s", convert_skip_text(skip));
 	if (r > 0)
 		source->sink.set_service(source->sink.arg, service);
 	return r;
 }
 
-static int set_slice(void *arg, struct api_bytes object,
-		     void (*note)(void *, const char *) attr_unused, void *note_arg attr_unused,
-		     struct err *err)
+static int set_slice(void *arg, struct api_bytes object, bool unless_empty,
+		     void (*note)(void *, const char *), void *note_arg, struct err *err)
 {
+	const struct convert_notes notes = {.fn = note, .arg = note_arg};
 	struct arena *arena cleanup_arena = arena_new(8192);
 	struct api_source *source = arg;
 	ProtobufCMessage *message;
-	struct slice *slice = NULL;
+	struct slice *slice;
 	enum convert_skip skip;
+	bool empty;
 	int r = unpack(&k8s__endpoint_slice__descriptor, object, arena, &message, err);
 
-	if (r == 0)
-		r = convert_slice((K8s__EndpointSlice *)message, &slice, &skip, err);
-	if (r > 0)
+	if (r < 0)
+		return r;
+	r = convert_slice((K8s__EndpointSlice *)message, &notes, &slice, &skip, err);
+	if (r <= 0)
+		return r;
+	empty = slice->n_endpoints == 0;
+	if (empty && unless_empty)
+		slice_unref(slice);
+	else
 		source->sink.set_slice(source->sink.arg, slice);
-	return r;
+	return empty ? API_SET_EMPTY : API_SET_TAKEN;
 }
 
-static int set_node(void *arg, struct api_bytes object, void (*note)(void *, const char *),
-		    void *note_arg, struct err *err)
+static int set_node(void *arg, struct api_bytes object, bool unless_empty attr_unused,
+		    void (*note)(void *, const char *), void *note_arg, struct err *err)
 {
 	const struct convert_notes notes = {.fn = note, .arg = note_arg};
 	struct arena *arena cleanup_arena = arena_new(16384);
@@ -158,7 +174,7 @@ static int set_node(void *arg, struct api_bytes object, void (*note)(void *, con
 	return 1;
 }
 
-static int set_cidr(void *arg, struct api_bytes object,
+static int set_cidr(void *arg, struct api_bytes object, bool unless_empty attr_unused,
 		    void (*note)(void *, const char *) attr_unused, void *note_arg attr_unused,
 		    struct err *err)
 {
@@ -189,6 +205,21 @@ static void remove_slice(void *arg, const char *key)
 	struct api_source *source = arg;
 
 	source->sink.remove_slice(source->sink.arg, key);
+}
+
+static void weigh_slices(void *arg, const struct api_list_change *change, size_t *ret_known,
+			 size_t *ret_lost)
+{
+	const struct api_source *source = arg;
+	const struct model_slice_change slices = {
+		.lost = change->lost,
+		.n_lost = change->n_lost,
+		.added = change->added,
+		.n_added = change->n_added,
+	};
+
+	if (source->sink.count_stranded)
+		source->sink.count_stranded(source->sink.arg, &slices, ret_known, ret_lost);
 }
 
 static void remove_node(void *arg, const char *key attr_unused)
@@ -328,6 +359,79 @@ static void on_report(void *arg, enum log_severity severity, const char *text)
 	stream->source->report(stream->source->report_arg, severity, text);
 }
 
+/* "namespace/name" of the Service that an object is about; "": none, or it cannot be known. */
+static char *service_of(const struct stream *stream, const struct api_misread *misread)
+{
+	const char *slash = strchr(misread->key, '/');
+	struct api_bytes label;
+
+	if (stream == &stream->source->streams[STREAM_SERVICES])
+		return xstrdup(misread->key);
+	label = api_object_label(misread->object, LABEL_SERVICE_NAME);
+	if (stream != &stream->source->streams[STREAM_SLICES] || !slash || label.n == 0)
+		return xstrdup("");
+	return xasprintf("%.*s/%.*s", (int)(slash - misread->key), misread->key, (int)label.n,
+			 (const char *)label.data);
+}
+
+static void on_misread(void *arg, const struct api_misread *misread)
+{
+	const struct stream *stream = arg;
+	const struct api_source *source = stream->source;
+	char *service cleanup_free = service_of(stream, misread);
+
+	if (source->misread)
+		source->misread(source->report_arg, &(struct source_misread){
+							    .kind = stream->kind,
+							    .key = misread->key,
+							    .service = service,
+							    .refused = misread->refused,
+							    .served = misread->served,
+							    .why = misread->why,
+						    });
+}
+
+static void print_held(const struct stream *stream, const struct api_held *held, char *text,
+		       size_t size)
+{
+	bool slices = stream == &stream->source->streams[STREAM_SLICES];
+
+	if (held->blank)
+		snprintf(text, size,
+			 "The first list of the API server has no %s, not even of "
+			 "default/kubernetes, held back until another list in %d s says the same, "
+			 "or SIGUSR2",
+			 stream->plural, SYNC_GUARD_CONFIRM_MS / 1000);
+	else
+		snprintf(text, size,
+			 "A list of the API server %s %zu of %zu Services%s, held back until "
+			 "another list in %d s says the same, or SIGUSR2",
+			 slices ? "leaves" : "lacks", held->lost, held->known,
+			 slices ? " without endpoints" : "", SYNC_GUARD_CONFIRM_MS / 1000);
+}
+
+static void on_held(void *arg, const struct api_held *held)
+{
+	struct stream *stream = arg;
+	const struct api_source *source = stream->source;
+	bool news = stream->holding != (held->n > 0);
+	char text[512];
+
+	stream->holding = held->n > 0;
+	if (stream->holding)
+		print_held(stream, held, text, sizeof(text));
+	else
+		snprintf(text, sizeof(text), "What a list of %s lacks is held back no more: %s",
+			 stream->plural, held->why);
+	if (news)
+		source->report(source->report_arg,
+			       stream->holding ? LOG_SEVERITY_ERROR : LOG_SEVERITY_INFO, text);
+	if (source->held)
+		source->held(source->report_arg, &(struct source_held){.resource = stream->resource,
+								       .n = held->n,
+								       .text = news ? text : NULL});
+}
+
 /* -- what a watch stands on -- */
 
 static void on_status(void *arg, int status, int retry_after_s)
@@ -405,29 +509,60 @@ static uint32_t chance(void *arg)
 static const struct stream_spec {
 	const char *plural;
 	const char *selectors; /* escaped; the own name is appended for the Node */
+	bool guarded;
 	struct api_watch_kind kind;
 } specs[] = {
-	[STREAM_SERVICES] = {"Services",
-			     "labelSelector=%21service.kubernetes.io%2Fservice-proxy-name"
-			     "&fieldSelector=spec.clusterIP%21%3DNone",
-			     {"Service", "/api/v1/services", NULL, true, set_service,
-			      remove_service, on_services_listed, NULL}},
-	[STREAM_SLICES] = {"EndpointSlices",
-			   "labelSelector=%21service.kubernetes.io%2Fheadless",
-			   {"EndpointSlice", "/apis/discovery.k8s.io/v1/endpointslices", NULL, true,
-			    set_slice, remove_slice, on_services_listed, NULL}},
-	[STREAM_NODE] = {"the Node",
-			 "fieldSelector=metadata.name%3D",
-			 {"Node", "/api/v1/nodes", NULL, false, set_node, remove_node,
-			  on_node_listed, NULL}},
-	[STREAM_CIDRS] = {"ServiceCIDRs",
-			  "",
-			  {"ServiceCIDR", "/apis/networking.k8s.io/v1/servicecidrs", NULL, false,
-			   set_cidr, remove_cidr, on_cidrs_listed, NULL}},
+	[STREAM_SERVICES] =
+		{
+			.plural = "Services",
+			.selectors = "labelSelector=%21service.kubernetes.io%2Fservice-proxy-name"
+				     "&fieldSelector=spec.clusterIP%21%3DNone",
+			.guarded = true,
+			.kind = {.kind = "Service",
+				 .path = "/api/v1/services",
+				 .namespaced = true,
+				 .set = set_service,
+				 .remove = remove_service,
+				 .listed = on_services_listed},
+		},
+	[STREAM_SLICES] =
+		{
+			.plural = "EndpointSlices",
+			.selectors = "labelSelector=%21service.kubernetes.io%2Fheadless",
+			.guarded = true,
+			.kind = {.kind = "EndpointSlice",
+				 .path = "/apis/discovery.k8s.io/v1/endpointslices",
+				 .namespaced = true,
+				 .set = set_slice,
+				 .remove = remove_slice,
+				 .listed = on_services_listed,
+				 .weigh = weigh_slices},
+		},
+	[STREAM_NODE] =
+		{
+			.plural = "the Node",
+			.selectors = "fieldSelector=metadata.name%3D",
+			.kind = {.kind = "Node",
+				 .path = "/api/v1/nodes",
+				 .set = set_node,
+				 .remove = remove_node,
+				 .listed = on_node_listed},
+		},
+	[STREAM_CIDRS] =
+		{
+			.plural = "ServiceCIDRs",
+			.selectors = "",
+			.kind = {.kind = "ServiceCIDR",
+				 .path = "/apis/networking.k8s.io/v1/servicecidrs",
+				 .set = set_cidr,
+				 .remove = remove_cidr,
+				 .listed = on_cidrs_listed},
+		},
 };
 _Static_assert(ARRAY_SIZE(specs) == STREAM_COUNT, "a row for each stream");
 
-static void stream_init(struct api_source *source, enum stream_id id, struct event_base *loop)
+static void stream_init(struct api_source *source, enum stream_id id, struct event_base *loop,
+			unsigned int guard_percent)
 {
 	struct stream *stream = &source->streams[id];
 	char *name cleanup_free = api_query_escape(source->node_name);
@@ -440,16 +575,21 @@ static void stream_init(struct api_source *source, enum stream_id id, struct eve
 		.failed = on_failed,
 		.recovered = on_recovered,
 		.report = on_report,
+		.misread = on_misread,
+		.held = on_held,
 		.arg = stream,
 	};
 	struct api_watch_kind kind = specs[id].kind;
 
 	stream->source = source;
 	stream->plural = specs[id].plural;
+	stream->kind = specs[id].kind.kind;
+	stream->resource = strrchr(specs[id].kind.path, '/') + 1;
 	stream->selectors = xasprintf("%s%s", specs[id].selectors, id == STREAM_NODE ? name : "");
 	stream->timer = evtimer_new(loop, on_timer, stream);
 	kind.selectors = stream->selectors;
 	kind.arg = source;
+	kind.guard_percent = specs[id].guarded ? guard_percent : 0;
 	stream->watch = api_watch_new(&kind, &io);
 }
 
@@ -473,6 +613,8 @@ int api_source_start(struct event_base *loop, const struct api_source_config *co
 	source->sink = *sink;
 	source->node_name = xstrdup(config->node_name);
 	source->report = config->report;
+	source->misread = config->misread;
+	source->held = config->held;
 	source->report_arg = config->report_arg;
 	source->random = config->random ? config->random : machine_random;
 	source->node_grace_ms =
@@ -488,7 +630,7 @@ int api_source_start(struct event_base *loop, const struct api_source_config *co
 	source->node_grace = evtimer_new(loop, on_node_grace, source);
 	for (enum stream_id id = 0; id < STREAM_COUNT; id++)
 		if (has_stream(source, id))
-			stream_init(source, id, loop);
+			stream_init(source, id, loop, config->guard_percent);
 	source->cidrs_settled = !has_stream(source, STREAM_CIDRS);
 	for (enum stream_id id = 0; id < STREAM_COUNT; id++)
 		if (has_stream(source, id))
@@ -516,6 +658,16 @@ struct api_source *api_source_free(struct api_source *source)
 	free(source->node_name);
 	free(source);
 	return NULL;
+}
+
+bool api_source_release(struct api_source *source)
+{
+	bool any = false;
+
+	for (enum stream_id id = 0; id < STREAM_COUNT; id++)
+		if (source->streams[id].watch)
+			any |= api_watch_release(source->streams[id].watch);
+	return any;
 }
 
 struct api_client *api_source_client(struct api_source *source)

@@ -13,7 +13,8 @@
  *     not have them, or not let us read them, and one that is silent has as long as for the Node.
  *   - Whatever goes wrong afterwards changes nothing in the sink. Each kind of failure is reported
  *     once, and once that it is over.
- *   - An object that cannot be used is reported by name and counts as absent.
+ *   - A list that would remove too many Services, or the endpoints of too many, is held back.
+ *   - An object that cannot be understood is reported by name; its last good version stays.
  */
 
 #include "sources/api_client.h"
@@ -29,8 +30,13 @@ struct api_source_config {
 	const char *node_name;
 	/* one line each, without a full stop */
 	void (*report)(void *arg, enum log_severity severity, const char *text);
-	void *report_arg;
-	api_http_seen_fn *seen; /* is told of each request; NULL: nobody */
+	/* After a report about it; NULL: nobody asks. */
+	void (*misread)(void *arg, const struct source_misread *misread);
+	/* Likewise: a list is held back, or not any more; and whenever the number changes. */
+	void (*held)(void *arg, const struct source_held *held);
+	void *report_arg;           /* of all three */
+	unsigned int guard_percent; /* see sync_guard.h; 0: every list counts */
+	api_http_seen_fn *seen;     /* is told of each request; NULL: nobody */
 	void *seen_arg;
 	/* for tests; NULL: the machine's own, 0: API_SOURCE_NODE_GRACE_MS */
 	uint32_t (*random)(void);
@@ -43,5 +49,7 @@ struct api_source_config {
  */
 int api_source_start(struct event_base *loop, const struct api_source_config *config,
 		     const struct source_sink *sink, struct api_source **ret, struct err *err);
-struct api_source *api_source_free(struct api_source *source);   /* accepts NULL, returns NULL */
+struct api_source *api_source_free(struct api_source *source); /* accepts NULL, returns NULL */
+/* What is held back goes now. False: nothing was. */
+bool api_source_release(struct api_source *source);
 struct api_client *api_source_client(struct api_source *source); /* for other requests */

@@ -13,6 +13,7 @@
 #include "sources/api_query.h"
 #include "sources/backoff.h"
 #include "sources/printable.h"
+#include "sources/resource_version.h"
 
 #define BACKOFF_FIRST_MS  800
 #define BACKOFF_MAX_MS    30000
@@ -25,7 +26,9 @@
 #define WATCH_GRACE_MS    30000 /* what the server may take longer */
 #define SPREAD_MS         1000
 #define CUTS_MAX          3 /* of streams with initial events, before it is tried in pages */
+#define RELIST_MIN_S      5 /* lists that the server forces on us keep this distance */
 #define PAGE_SIZE         500
+#define PAGES_MAX         (API_WATCH_OBJECTS_MAX / PAGE_SIZE + 1)
 #define ERROR_BODY_MAX    (64u << 10)
 #define VERSION_MAX       128u /* bytes of a resourceVersion: a number in practice */
 #define TOKEN_MAX         (16u << 10)
@@ -52,13 +55,17 @@ struct api_watch {
 	bool listed;  /* at least once */
 
 	enum state state;
-	bool paged;        /* the list at hand is one in pages */
-	bool unpaged;      /* and must have only one */
-	bool no_marks;     /* the server was found not to know initial events */
-	bool relisted;     /* 410 has led to a new list that is not complete yet */
-	unsigned int cuts; /* streams that ended before the mark, in a row */
-	char *version;     /* to watch from; NULL: a list is needed */
-	char *token;       /* of the next page; NULL: the first */
+	bool paged;         /* the list at hand is one in pages */
+	bool unpaged;       /* and must have only one */
+	bool no_marks;      /* the server was found not to know initial events */
+	bool relisted;      /* 410 has led to a new list that is not complete yet */
+	bool older_list;    /* the last list was older than what was known, and was not believed */
+	int64_t relist_ms;  /* when the last list that the server forced on us ended */
+	unsigned int cuts;  /* streams that ended before the mark, in a row */
+	char *version;      /* to watch from; NULL: a list is needed */
+	char *newest;       /* the last version known, also while a list is needed */
+	char *token;        /* of the next page; NULL: the first */
+	unsigned int pages; /* of the list at hand, so far */
 
 	/* the request under way */
 	int status; /* 0: no answer so far */
@@ -127,9 +134,10 @@ static void fail(struct api_watch *watch, enum api_failure failure, const char *
 
 static void start_list(struct api_watch *watch)
 {
-	watch->known.list++;
+	api_known_begin(&watch->known);
 	watch->paged = watch->no_marks;
 	watch->unpaged = false;
+	watch->pages = 0;
 	set_version(&watch->version, (struct api_bytes){0}, 0);
 	set_version(&watch->token, (struct api_bytes){0}, 0);
 }
@@ -141,56 +149,100 @@ static void list_in_pages(struct api_watch *watch)
 	go_on_after(watch, 0);
 }
 
-/* The list is complete, as of this version. */
-static void end_list(struct api_watch *watch, struct api_bytes version)
+/* A version that things stand at now. */
+static void reach(struct api_watch *watch, struct api_bytes version)
 {
 	set_version(&watch->version, version, VERSION_MAX);
-	watch->relisted = false;
-	watch->cuts = 0;
-	watch->listed = true;
-	api_known_sweep(&watch->known);
-	succeed(watch);
-	watch->kind.listed(watch->kind.arg);
+	set_version(&watch->newest, version, VERSION_MAX);
 }
 
-/* Our version, or a page's token, is too old. The first time that is no failure. */
-static void gone(struct api_watch *watch, const char *text)
+/* Has the server lost something, an etcd that was restored perhaps? */
+static bool goes_back(const struct api_watch *watch, struct api_bytes version)
 {
-	bool again = watch->relisted;
-	bool page = watch->state == STATE_PAGE;
+	char *text cleanup_free = version.n <= VERSION_MAX ? api_bytes_text(version) : xstrdup("");
 
+	return resource_version_is_older(text, watch->newest);
+}
+
+/*
+ * The server makes a new list necessary. The first time that is no failure; if it happens while
+ * such a list is under way, or soon after one, it is, and has to wait.
+ */
+static void list_again(struct api_watch *watch, const char *text)
+{
+	int64_t now = watch->io.now_ms(watch->io.arg);
+	bool soon = now - watch->relist_ms < RELIST_MIN_S * INT64_C(1000);
+	bool again = watch->relisted || soon;
+
+	if (soon && !watch->relisted)
+		watch->retry_after_s = MAX(watch->retry_after_s, RELIST_MIN_S);
 	watch->relisted = true;
 	start_list(watch);
-	if (page) {
-		watch->paged = true;
-		watch->unpaged = true;
-	}
 	if (again)
 		fail(watch, API_FAILURE_SERVER, text);
 	else
 		go_on_after(watch, 0);
 }
 
-/* The server understood, and does not want to do it. */
-static bool is_refusal(int code)
+static void report_back(struct api_watch *watch, struct api_bytes version, const char *what)
 {
-	return code == 400 || code == 405 || code == 406 || code == 415 || code == 422 ||
-	       code == 501;
+	char *other cleanup_free = api_bytes_text(version);
+	char text[512], clean[64];
+
+	snprintf(text, sizeof(text),
+		 "The API server goes back from resourceVersion %s to %s with %s of %s objects, "
+		 "listing them anew",
+		 watch->newest, printable(other, clean, sizeof(clean)), what, watch->kind.kind);
+	watch->io.report(watch->io.arg, LOG_SEVERITY_WARNING, text);
 }
 
-static enum api_failure failure_of(int code)
+/* An event or bookmark from the past: nothing of it counts. */
+static int go_back(struct api_watch *watch, struct api_bytes version)
 {
-	switch (code) {
-	case 401:
-		return API_FAILURE_UNAUTHORISED;
-	case 403:
-		return API_FAILURE_FORBIDDEN;
-	case 404:
-		return API_FAILURE_ABSENT;
-	case 429:
-		return API_FAILURE_THROTTLED;
-	default:
-		return API_FAILURE_SERVER;
+	report_back(watch, version, "a watch");
+	list_again(watch, "the server goes back to an older resourceVersion");
+	return STOP;
+}
+
+/* A list from the past is not believed until the next one says so, too. */
+static bool is_doubtful(struct api_watch *watch, struct api_bytes version)
+{
+	bool first = goes_back(watch, version) && !watch->older_list;
+
+	watch->older_list = first;
+	return first;
+}
+
+/* The list is complete, as of this version. STOP: it does not count, another one comes. */
+static int end_list(struct api_watch *watch, struct api_bytes version)
+{
+	if (is_doubtful(watch, version)) {
+		report_back(watch, version, "a list");
+		start_list(watch);
+		go_on_after(watch, 0);
+		return STOP;
+	}
+	reach(watch, version);
+	if (watch->relisted)
+		watch->relist_ms = watch->io.now_ms(watch->io.arg);
+	watch->relisted = false;
+	watch->cuts = 0;
+	watch->listed = api_known_sweep(&watch->known, watch->io.now_ms(watch->io.arg));
+	succeed(watch);
+	if (watch->listed)
+		watch->kind.listed(watch->kind.arg);
+	return GO_ON;
+}
+
+/* Our version, or a page's token, is too old. */
+static void gone(struct api_watch *watch, const char *text)
+{
+	bool page = watch->state == STATE_PAGE;
+
+	list_again(watch, text);
+	if (page) {
+		watch->paged = true;
+		watch->unpaged = true;
 	}
 }
 
@@ -206,15 +258,16 @@ static void judge(struct api_watch *watch, int code, const struct api_status *st
 	else
 		snprintf(text, sizeof(text), "HTTP status %d", code);
 	watch->retry_after_s = MAX(watch->retry_after_s, status->retry_after_s);
-	if (code == 410 || (watch->state == STATE_PAGE && watch->token && is_refusal(code)))
+	if (code == 410 ||
+	    (watch->state == STATE_PAGE && watch->token && api_failure_is_refusal(code)))
 		gone(watch, text); /* or the server does not like its own token */
-	else if (watch->state == STATE_INITIAL && (is_refusal(code) || code == 500))
+	else if (watch->state == STATE_INITIAL && (api_failure_is_refusal(code) || code == 500))
 		list_in_pages(watch); /* 500: the server could, but its etcd (3.4) cannot */
 	else {
 		/* our version is from the server's future: it lost something */
 		if (strstr(message, "oo large resource version"))
 			start_list(watch);
-		fail(watch, failure_of(code), text);
+		fail(watch, api_failure_of_status(code), text);
 	}
 }
 
@@ -232,17 +285,34 @@ static int on_error_event(struct api_watch *watch, const struct api_event *event
 	return STOP;
 }
 
-static void on_bookmark(struct api_watch *watch, const struct api_meta *meta)
+/* The list that may confirm what is held back does not wait for the watch's end. */
+static void wait_watching(struct api_watch *watch, int64_t ms)
 {
-	if (watch->state == STATE_INITIAL && meta->initial_events_end) {
-		int64_t lived = watch->io.now_ms(watch->io.arg) - watch->started_ms;
+	if (watch->known.guard.holding)
+		ms = MIN(ms,
+			 sync_guard_due_ms(&watch->known.guard) - watch->io.now_ms(watch->io.arg));
+	watch->io.wait(watch->io.arg, MAX(ms, 0));
+}
 
-		watch->state = STATE_WATCH;
-		watch->io.wait(watch->io.arg, MAX(watch->life_ms - lived, 0));
-		end_list(watch, meta->resource_version);
-	} else if (watch->state == STATE_WATCH) {
-		set_version(&watch->version, meta->resource_version, VERSION_MAX);
-	}
+/* All that there was has come; the stream goes on as a watch. */
+static int on_mark(struct api_watch *watch, const struct api_meta *meta)
+{
+	int64_t lived = watch->io.now_ms(watch->io.arg) - watch->started_ms;
+
+	watch->state = STATE_WATCH;
+	if (end_list(watch, meta->resource_version) == STOP)
+		return STOP;
+	wait_watching(watch, watch->life_ms - lived);
+	return GO_ON;
+}
+
+static int on_bookmark(struct api_watch *watch, const struct api_meta *meta)
+{
+	if (watch->state == STATE_INITIAL && meta->initial_events_end)
+		return on_mark(watch, meta);
+	if (watch->state == STATE_WATCH)
+		reach(watch, meta->resource_version);
+	return GO_ON;
 }
 
 static int on_frame(void *arg, struct api_bytes frame, struct err *err)
@@ -259,23 +329,29 @@ static int on_frame(void *arg, struct api_bytes frame, struct err *err)
 	if (!api_bytes_equal(event.envelope.kind, watch->kind.kind))
 		return err_set(err, -EBADMSG, "an event about something that is not a %s",
 			       watch->kind.kind);
-	r = api_meta_read(event.envelope.object, &meta, err);
-	if (r < 0)
-		return r;
 	watch->any = true;
 	if (watch->state == STATE_WATCH)
 		succeed(watch);
-	if (event.type == API_EVENT_BOOKMARK) {
-		on_bookmark(watch, &meta);
+	if (api_meta_read(event.envelope.object, &meta, err) < 0) {
+		api_known_unreadable(&watch->known, err->text);
 		return GO_ON;
 	}
+	if (watch->state == STATE_WATCH && goes_back(watch, meta.resource_version))
+		return go_back(watch, meta.resource_version);
+	if (event.type == API_EVENT_BOOKMARK)
+		return on_bookmark(watch, &meta);
 	if (event.type == API_EVENT_DELETED)
 		api_known_remove(&watch->known, &meta);
 	else
 		api_known_set(&watch->known, &meta, event.envelope.object);
-	if (watch->state == STATE_WATCH)
-		set_version(&watch->version, meta.resource_version, VERSION_MAX);
-	return GO_ON;
+	if (watch->state != STATE_WATCH)
+		return GO_ON;
+	reach(watch, meta.resource_version);
+	if (watch->listed)
+		return GO_ON;
+	/* the first list had nothing, and was doubted: there is something, so the next one has all */
+	list_again(watch, "an event after a list without objects");
+	return STOP;
 }
 
 /* -- pages -- */
@@ -284,12 +360,38 @@ static int on_item(void *arg, struct api_bytes object, struct err *err)
 {
 	struct api_watch *watch = arg;
 	struct api_meta meta;
-	int r = api_meta_read(object, &meta, err);
 
-	if (r < 0)
-		return r;
-	api_known_set(&watch->known, &meta, object);
+	if (api_meta_read(object, &meta, err) < 0)
+		api_known_unreadable(&watch->known, err->text);
+	else
+		api_known_set(&watch->known, &meta, object);
 	return GO_ON;
+}
+
+/* Is the token one that leads on? A list without end must not keep us busy, or fill the memory. */
+static int check_token(struct api_watch *watch, const char *token, struct err *err)
+{
+	if (strlen(token) > TOKEN_MAX)
+		return err_set(err, -EBADMSG, "a continue token of %zu bytes", strlen(token));
+	if (watch->token && streq(watch->token, token))
+		return err_set(err, -EBADMSG, "the same continue token again");
+	if (++watch->pages >= PAGES_MAX)
+		return err_set(err, -EBADMSG, "a list of more than %u pages", PAGES_MAX);
+	return 0;
+}
+
+static void next_page(struct api_watch *watch, const char *token)
+{
+	struct api_bytes text = {(const uint8_t *)token, strlen(token)};
+	struct err err;
+
+	if (check_token(watch, token, &err) < 0) {
+		start_list(watch);
+		fail(watch, API_FAILURE_GARBAGE, err.text);
+		return;
+	}
+	set_version(&watch->token, text, TOKEN_MAX);
+	go_on_after(watch, 0);
 }
 
 static void end_page(struct api_watch *watch)
@@ -302,10 +404,7 @@ static void end_page(struct api_watch *watch)
 		return;
 	}
 	if (watch->list.continue_token && *watch->list.continue_token) {
-		text.data = (const uint8_t *)watch->list.continue_token;
-		text.n = strlen(watch->list.continue_token);
-		set_version(&watch->token, text, TOKEN_MAX);
-		go_on_after(watch, 0);
+		next_page(watch, watch->list.continue_token);
 		return;
 	}
 	if (watch->list.resource_version) {
@@ -316,8 +415,8 @@ static void end_page(struct api_watch *watch)
 		fail(watch, API_FAILURE_GARBAGE, "a list without a resourceVersion");
 		return;
 	}
-	end_list(watch, text);
-	go_on_after(watch, 0);
+	if (end_list(watch, text) == GO_ON)
+		go_on_after(watch, 0);
 }
 
 /* -- requests -- */
@@ -370,7 +469,7 @@ static void ask(struct api_watch *watch)
 		target = page_target(watch, &query);
 	} else {
 		if (watch->state == STATE_INITIAL)
-			watch->known.list++; /* it starts anew, whatever came before */
+			api_known_begin(&watch->known); /* it starts anew */
 		target = watch_target(watch, &query);
 	}
 	watch->io.wait(watch->io.arg, SILENCE_MS);
@@ -387,6 +486,8 @@ struct api_watch *api_watch_new(const struct api_watch_kind *kind, const struct 
 	watch->io = *io;
 	watch->known.kind = &watch->kind;
 	watch->known.io = &watch->io;
+	watch->known.guard.percent = kind->guard_percent;
+	watch->relist_ms = INT64_MIN / 2; /* never */
 	watch->backoff = (struct backoff){.first_ms = BACKOFF_FIRST_MS, .max_ms = BACKOFF_MAX_MS};
 	return watch;
 }
@@ -398,6 +499,7 @@ struct api_watch *api_watch_free(struct api_watch *watch)
 	drop_request(watch);
 	api_known_done(&watch->known);
 	free(watch->version);
+	free(watch->newest);
 	free(watch->token);
 	free(watch->list_kind);
 	free(watch);
@@ -424,19 +526,35 @@ static void on_silence(struct api_watch *watch)
 	     answered ? "the answer stopped in the middle" : "no answer");
 }
 
-void api_watch_timer(struct api_watch *watch)
+static bool is_confirmation_due(const struct api_watch *watch)
+{
+	const struct sync_guard *guard = &watch->known.guard;
+
+	return guard->holding && watch->io.now_ms(watch->io.arg) >= sync_guard_due_ms(guard);
+}
+
+/* The timer of a watch that works. */
+static void watch_timer(struct api_watch *watch)
 {
 	int64_t lived = watch->io.now_ms(watch->io.arg) - watch->started_ms;
 
+	if (is_confirmation_due(watch)) {
+		start_list(watch);
+		go_on_after(watch, 0);
+	} else if (lived >= watch->life_ms) {
+		go_on_after(watch, 0); /* the server forgot to end it */
+	} else {
+		succeed(watch);
+		wait_watching(watch, watch->life_ms - lived);
+	}
+}
+
+void api_watch_timer(struct api_watch *watch)
+{
 	if (watch->state == STATE_WAITING) {
 		ask(watch);
 	} else if (watch->state == STATE_WATCH && watch->status == 200) {
-		if (lived >= watch->life_ms) {
-			go_on_after(watch, 0); /* the server forgot to end it */
-			return;
-		}
-		succeed(watch);
-		watch->io.wait(watch->io.arg, watch->life_ms - lived);
+		watch_timer(watch);
 	} else if (watch->state != STATE_IDLE) {
 		on_silence(watch);
 	}
@@ -447,7 +565,7 @@ void api_watch_status(struct api_watch *watch, int status, int retry_after_s)
 	watch->status = status;
 	watch->retry_after_s = retry_after_s;
 	if (watch->state == STATE_WATCH && status == 200)
-		watch->io.wait(watch->io.arg, SETTLED_MS);
+		wait_watching(watch, SETTLED_MS);
 }
 
 static void take_data(struct api_watch *watch, struct api_bytes data)
@@ -520,6 +638,17 @@ void api_watch_end(struct api_watch *watch, enum api_failure failure, const char
 		fail(watch, failure, text);
 	else
 		end_page(watch);
+}
+
+bool api_watch_release(struct api_watch *watch)
+{
+	if (!api_known_release(&watch->known))
+		return false;
+	if (!watch->listed) {
+		watch->listed = true;
+		watch->kind.listed(watch->kind.arg);
+	}
+	return true;
 }
 
 size_t api_watch_count(const struct api_watch *watch)

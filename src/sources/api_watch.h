@@ -17,15 +17,19 @@
  *   page    -> page        there is more; a token that expired (410) starts a list in one piece
  *   page    -> watch       that was all
  *   watch   -> watch       the stream ended: on from the last resourceVersion
- *   watch   -> initial     410: that version is too old, here or in the stream
+ *   watch   -> initial     410: that version is too old, here or in the stream; or an event with an
+ *                          older version than the last: the server lost something
+ *   initial, page -> initial   a list older than what was known: another one has to say so, too
  *
  * and from each of them to waiting after a failure, to go on where it was. Only a complete list
  * removes anything: the keys of what is served are kept with the number of the list that last had
  * them, so objects that a new list has are set again (whoever has them compares), and those that it
- * lacks go at its end. A server that is away, or tells nonsense, removes nothing.
+ * lacks, or has emptied, go at its end. A server that is away, or tells nonsense, removes nothing. A
+ * list that would remove too much is held back (sync_guard.h), and another one is asked for when it
+ * may confirm it.
  *
- * An object that cannot be used counts as absent (an older version of it goes), and is named once
- * for each different reason.
+ * An object that cannot be understood is there all the same: its last good version stays in force,
+ * and it is named once for each different reason.
  */
 
 #include "base/err.h"
@@ -35,6 +39,41 @@
 
 struct api_watch;
 
+#define API_WATCH_OBJECTS_MAX (1u << 20) /* of a kind: several times the largest clusters */
+
+/* An object that is not, or not wholly, served as it asks for. */
+struct api_misread {
+	const char *key;
+	struct api_bytes object;
+	bool refused; /* its newest version, as a whole */
+	bool served;  /* something is: an older version, or all but what was left out */
+	const char *why;
+};
+
+/* What a list lacks and is held back; see sync_guard.h. */
+struct api_held {
+	size_t n;           /* objects; 0: nothing any more */
+	size_t known, lost; /* what weigh() said of them; 0: not weighed anew */
+	bool blank;         /* the first list has nothing, not even what every cluster has (n: 1) */
+	const char *why;    /* for n 0: why it is over */
+};
+
+/* What a list does to the objects served, by their keys. */
+struct api_list_change {
+	const char *const *lost; /* it lacks them */
+	size_t n_lost;
+	const char *const *added; /* they were not there before it */
+	size_t n_added;
+};
+
+/* What becomes of an object that can be understood. */
+enum api_set {
+	API_SET_SKIPPED = 0, /* it is none of ours */
+	API_SET_TAKEN,
+	API_SET_EMPTY, /* likewise, see unless_empty: a slice without endpoints */
+	API_SET_COUNT,
+};
+
 /* Which objects, and who takes them. */
 struct api_watch_kind {
 	const char *kind;      /* "Service" */
@@ -42,15 +81,21 @@ struct api_watch_kind {
 	const char *selectors; /* "labelSelector=...&fieldSelector=...", escaped; or "" */
 	bool namespaced;
 	/*
-	 * Reads and takes over an object: 1, 0 when it is none of ours, or an error. Details that
-	 * are dropped may be noted (see convert.h).
+	 * Reads and takes over an object, but with unless_empty none that is empty: one of enum
+	 * api_set, or an error. Details that are dropped may be noted (see convert.h).
 	 */
-	int (*set)(void *arg, struct api_bytes object, void (*note)(void *note_arg, const char *),
-		   void *note_arg, struct err *err);
+	int (*set)(void *arg, struct api_bytes object, bool unless_empty,
+		   void (*note)(void *note_arg, const char *), void *note_arg, struct err *err);
 	void (*remove)(void *arg, const char *key);
-	/* The list is complete: the first, or another one after a 410. */
+	/* A list is complete, and counts: the first, or another one after a 410. */
 	void (*listed)(void *arg);
 	void *arg;
+	size_t max;                 /* how many are taken; 0: API_WATCH_OBJECTS_MAX */
+	unsigned int guard_percent; /* see sync_guard.h; 0: every list counts */
+	/* What it would mean to lose these: how many of how many that were there before. NULL: they are
+	 * what counts. */
+	void (*weigh)(void *arg, const struct api_list_change *change, size_t *ret_known,
+		      size_t *ret_lost);
 };
 
 struct api_watch_io {
@@ -67,6 +112,10 @@ struct api_watch_io {
 	void (*failed)(void *arg, enum api_failure failure, const char *text);
 	void (*recovered)(void *arg); /* after failed(), once, when it works again */
 	void (*report)(void *arg, enum log_severity severity, const char *text);
+	/* After a report() about it. */
+	void (*misread)(void *arg, const struct api_misread *misread);
+	/* Each time that the number changes, and when a list is held back again. */
+	void (*held)(void *arg, const struct api_held *held);
 	void *arg;
 };
 
@@ -83,6 +132,9 @@ void api_watch_timer(struct api_watch *watch);
 void api_watch_status(struct api_watch *watch, int status, int retry_after_s);
 void api_watch_data(struct api_watch *watch, struct api_bytes data);
 void api_watch_end(struct api_watch *watch, enum api_failure failure, const char *text);
+
+/* Somebody wants what is held back to go now. False: nothing was. */
+bool api_watch_release(struct api_watch *watch);
 
 size_t api_watch_count(const struct api_watch *watch); /* objects served */
 bool api_watch_is_listed(const struct api_watch *watch);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "sources/k8s_name.h"
 #include "sources/printable.h"
@@ -26,6 +27,11 @@ const char *convert_skip_text(enum convert_skip skip)
 
 	static_assert(ARRAY_SIZE(texts) == CONVERT_SKIP_COUNT, "a text for each reason");
 	return texts[skip];
+}
+
+bool convert_skip_is_mistake(enum convert_skip skip)
+{
+	return skip == CONVERT_SKIP_NO_CLUSTER_IP || skip == CONVERT_SKIP_NO_PORTS;
 }
 
 const char *convert_text(const char *field)
@@ -60,6 +66,39 @@ void convert_note(const struct convert_notes *notes, const char *fmt, ...)
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	notes->fn(notes->arg, text);
+}
+
+static void gather(void *arg, const char *text)
+{
+	struct convert_gathered *gathered = arg;
+
+	if (gathered->n < CONVERT_NOTES_MAX)
+		gathered->texts[gathered->n] = xstrdup(text);
+	gathered->n++;
+}
+
+struct convert_notes convert_gather(struct convert_gathered *gathered)
+{
+	return (struct convert_notes){.fn = gather, .arg = gathered};
+}
+
+void convert_tell(struct convert_gathered *gathered, const struct convert_notes *to)
+{
+	for (size_t i = 0; i < MIN(gathered->n, CONVERT_NOTES_MAX); i++) {
+		convert_note(to, "%s", gathered->texts[i]);
+		free(gathered->texts[i]);
+	}
+	if (gathered->n > CONVERT_NOTES_MAX)
+		convert_note(to, "and %zu more", gathered->n - CONVERT_NOTES_MAX);
+	*gathered = (struct convert_gathered){0};
+}
+
+int convert_left(size_t n_left, const struct err *why, struct err *err)
+{
+	if (n_left > 0 || why->code == 0)
+		return 0;
+	*err = *why;
+	return why->code;
 }
 
 int convert_refuse(const char *field, const char *value, const char *why, struct err *err)

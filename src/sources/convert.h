@@ -5,11 +5,15 @@
  * From Kubernetes' messages to the model's plain data, for every source alike.
  *
  * Each converter returns 1 and an object, 0 and the reason when a proxy has nothing to do with it,
- * or a negative error for an object that an API server would not have let in: this is where names,
- * addresses and numbers from outside are checked, and nothing behind it checks them again.
+ * or a negative error for an object of which nothing can be made: this is where names, addresses
+ * and numbers from outside are checked, and nothing behind it checks them again.
  *
- * Details that are dropped while the rest is used (an external IP that is no address) are told as
- * notes. Absent and "" mean the same, so that objects from an API server need no defaulting.
+ * What can be served is served. A word that is not known, a newer API server's perhaps, counts as
+ * the default; a port or an address that cannot be used is left out alone. Such details are told as
+ * notes, CONVERT_NOTES_MAX of an object at most, and only of one that is used. It is an error when
+ * names are wrong, and when ports, addresses or endpoints are given and none of them can be used.
+ *
+ * Absent and "" mean the same, so that objects from an API server need no defaulting.
  */
 
 #include "base/err.h"
@@ -40,6 +44,11 @@ enum convert_skip {
 };
 
 const char *convert_skip_text(enum convert_skip skip); /* "it is headless" */
+/*
+ * The object does not ask to be left out, it only lacks what it takes to be served. No API server that
+ * we know has such a Service: a newer one may have put it elsewhere.
+ */
+bool convert_skip_is_mistake(enum convert_skip skip);
 
 /* Called for each detail that is dropped; fn may be NULL. */
 struct convert_notes {
@@ -47,17 +56,21 @@ struct convert_notes {
 	void *arg;
 };
 
+#define CONVERT_NOTES_MAX 8
+
 int convert_service(const K8s__Service *message, const struct convert_notes *notes,
 		    struct service **ret, enum convert_skip *ret_skip, struct err *err);
-int convert_slice(const K8s__EndpointSlice *message, struct slice **ret,
-		  enum convert_skip *ret_skip, struct err *err);
+int convert_slice(const K8s__EndpointSlice *message, const struct convert_notes *notes,
+		  struct slice **ret, enum convert_skip *ret_skip, struct err *err);
 /*
  * One slice for each subset and family, with names that no EndpointSlice can have. The array and a
  * reference to each slice are the caller's. Returns 1 also when there are none.
  */
-int convert_endpoints(const K8s__Endpoints *message, struct slice ***ret, size_t *ret_n,
-		      enum convert_skip *ret_skip, struct err *err);
-/* Returns 0 or a negative error: a Node always counts. */
+int convert_endpoints(const K8s__Endpoints *message, const struct convert_notes *notes,
+		      struct slice ***ret, size_t *ret_n, enum convert_skip *ret_skip,
+		      struct err *err);
+/* Returns 0 or a negative error: a Node always counts. Its ranges count all or none: rules stand on
+ * them. */
 int convert_node(const K8s__Node *message, const struct convert_notes *notes, struct node **ret,
 		 struct err *err);
 /* Likewise. */
@@ -69,6 +82,20 @@ const char *convert_text(const char *field);                                 /* 
 const char *convert_label(const K8s__ObjectMeta *metadata, const char *key); /* NULL: none */
 const char *convert_annotation(const K8s__ObjectMeta *metadata, const char *key);
 void convert_note(const struct convert_notes *notes, const char *fmt, ...) attr_printf(2, 3);
+/* Notes that are kept until it is known whether the object is used. Zeroed is empty. */
+struct convert_gathered {
+	char *texts[CONVERT_NOTES_MAX];
+	size_t n; /* told; those beyond the maximum are only counted */
+};
+
+struct convert_notes convert_gather(struct convert_gathered *gathered);
+/* Tells them and leaves it empty. to: NULL drops them. */
+void convert_tell(struct convert_gathered *gathered, const struct convert_notes *to);
+/*
+ * What to return when details were left out, the last of them for this reason (code 0: none was):
+ * 0 while anything is left to serve, else the reason.
+ */
+int convert_left(size_t n_left, const struct err *why, struct err *err);
 /* Names and namespace of an object; the kind of names is the same for all but Services. */
 int convert_check_names(const K8s__ObjectMeta *metadata, bool name_is_label, struct err *err);
 /* "FIELD "VALUE" WHY", the value made fit to print. */

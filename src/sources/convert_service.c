@@ -10,40 +10,55 @@
 
 #define AFFINITY_SECONDS_MAX 86400 /* a day */
 
-/* Is the field one of these words, or empty? */
-static int check_word(const char *field, const char *value, const char *const *words, size_t n,
-		      struct err *err)
+/* A field that is one of a few words, and what another word counts as. */
+struct word_field {
+	const char *field;
+	const char *words[4]; /* up to the first NULL */
+	const char *counts_as;
+};
+
+static const struct word_field type_field = {
+	"spec.type",
+	{"ClusterIP", "NodePort", "LoadBalancer", "ExternalName"},
+	"the other fields count"};
+static const struct word_field external_policy_field = {
+	"spec.externalTrafficPolicy", {"Cluster", "Local"}, "it counts as Cluster"};
+static const struct word_field internal_policy_field = {
+	"spec.internalTrafficPolicy", {"Cluster", "Local"}, "it counts as Cluster"};
+static const struct word_field affinity_field = {
+	"spec.sessionAffinity", {"None", "ClientIP"}, "it counts as None"};
+static const struct word_field family_field = {
+	"spec.ipFamilies", {"IPv4", "IPv6"}, "the cluster IP itself counts"};
+
+/* Is the field one of its words, or empty? */
+static bool is_word(const struct word_field *field, const char *value)
 {
 	if (!value || !*value)
-		return 0;
-	for (size_t i = 0; i < n; i++)
-		if (streq(value, words[i]))
-			return 0;
-	return convert_refuse(field, value, "is not known", err);
+		return true;
+	for (size_t i = 0; i < ARRAY_SIZE(field->words) && field->words[i]; i++)
+		if (streq(value, field->words[i]))
+			return true;
+	return false;
 }
 
-static int check_words(const K8s__ServiceSpec *spec, struct err *err)
+static void note_word(const struct word_field *field, const char *value,
+		      const struct convert_notes *notes)
 {
-	static const char *const types[] = {"ClusterIP", "NodePort", "LoadBalancer",
-					    "ExternalName"};
-	static const char *const policies[] = {"Cluster", "Local"};
-	static const char *const affinities[] = {"None", "ClientIP"};
-	static const char *const families[] = {"IPv4", "IPv6"};
-	int r = check_word("spec.type", spec->type, types, ARRAY_SIZE(types), err);
+	char clean[64];
 
-	if (r == 0)
-		r = check_word("spec.externalTrafficPolicy", spec->externaltrafficpolicy, policies,
-			       ARRAY_SIZE(policies), err);
-	if (r == 0)
-		r = check_word("spec.internalTrafficPolicy", spec->internaltrafficpolicy, policies,
-			       ARRAY_SIZE(policies), err);
-	if (r == 0)
-		r = check_word("spec.sessionAffinity", spec->sessionaffinity, affinities,
-			       ARRAY_SIZE(affinities), err);
-	for (size_t i = 0; i < spec->n_ipfamilies && r == 0; i++)
-		r = check_word("spec.ipFamilies", spec->ipfamilies[i], families,
-			       ARRAY_SIZE(families), err);
-	return r;
+	if (!is_word(field, value))
+		convert_note(notes, "%s \"%s\" is not known, %s", field->field,
+			     printable(value, clean, sizeof(clean)), field->counts_as);
+}
+
+static void note_words(const K8s__ServiceSpec *spec, const struct convert_notes *notes)
+{
+	note_word(&type_field, spec->type, notes);
+	note_word(&external_policy_field, spec->externaltrafficpolicy, notes);
+	note_word(&internal_policy_field, spec->internaltrafficpolicy, notes);
+	note_word(&affinity_field, spec->sessionaffinity, notes);
+	for (size_t i = 0; i < spec->n_ipfamilies; i++)
+		note_word(&family_field, spec->ipfamilies[i], notes);
 }
 
 static enum convert_skip why_skip(const K8s__Service *message)
@@ -62,7 +77,14 @@ static enum convert_skip why_skip(const K8s__Service *message)
 	return spec->n_ports ? CONVERT_SKIP_NONE : CONVERT_SKIP_NO_PORTS;
 }
 
-/* The cluster IP of a family: by ipFamilies, and by its text where they are not given. */
+static bool is_of_family(const char *text, enum family family)
+{
+	struct addr addr;
+
+	return addr_parse(text, &addr) == 0 && addr.family == family;
+}
+
+/* The cluster IP of a family: by ipFamilies, and by its text where they are not given or not known. */
 static const char *cluster_ip_of(const K8s__ServiceSpec *spec, enum family family)
 {
 	struct addr addr;
@@ -73,27 +95,49 @@ static const char *cluster_ip_of(const K8s__ServiceSpec *spec, enum family famil
 		return spec->clusterip;
 	}
 	for (size_t i = 0; i < MIN(spec->n_ipfamilies, spec->n_clusterips); i++)
-		if (streq(spec->ipfamilies[i], family_name(family)))
+		if (streq(spec->ipfamilies[i], family_name(family)) ||
+		    (!is_word(&family_field, spec->ipfamilies[i]) &&
+		     is_of_family(spec->clusterips[i], family)))
 			return spec->clusterips[i];
 	return NULL;
 }
 
-static int read_cluster_ips(const K8s__ServiceSpec *spec, struct service *service, struct err *err)
+static int read_cluster_ip(const char *text, enum family family, struct addr *ret, struct err *err)
 {
-	for (int family = 0; family < FAMILY_COUNT; family++) {
+	struct addr addr;
+
+	if (addr_parse(text, &addr) < 0)
+		return convert_refuse("cluster IP", text, "is not an address", err);
+	if (addr.family != family)
+		return convert_refuse("cluster IP", text,
+				      "is not of the family that ipFamilies names", err);
+	*ret = addr;
+	return 0;
+}
+
+/* An error if none can be used. */
+static int read_cluster_ips(const K8s__ServiceSpec *spec, const struct convert_notes *notes,
+			    struct service *service, struct err *err)
+{
+	struct err why;
+	size_t n = 0;
+
+	why.code = 0;
+	for (enum family family = 0; family < FAMILY_COUNT; family++) {
 		const char *text = cluster_ip_of(spec, family);
-		struct addr *addr = &service->cluster_ip[family];
 
 		if (!text)
 			continue;
-		if (addr_parse(text, addr) < 0)
-			return convert_refuse("cluster IP", text, "is not an address", err);
-		if (addr->family != family)
-			return convert_refuse("cluster IP", text,
-					      "is not of the family that ipFamilies names", err);
+		if (read_cluster_ip(text, family, &service->cluster_ip[family], &why) < 0) {
+			convert_note(notes, "%s, it is left out", why.text);
+			continue;
+		}
 		service->has_cluster_ip[family] = true;
+		n++;
 	}
-	return 0;
+	if (n == 0 && why.code == 0)
+		return err_set(err, -EINVAL, "spec.ipFamilies leads to no cluster IP");
+	return convert_left(n, &why, err);
 }
 
 static bool is_blank(const char *s)
@@ -219,8 +263,20 @@ static int check_unique(struct taken *taken, struct service_port *port, struct e
 	return 0;
 }
 
-static int read_port(const K8s__ServicePort *message, struct service *service, struct taken *taken,
-		     struct err *err)
+/* A node port that cannot be one is left out, and the port itself counts. */
+static uint16_t read_node_port(const K8s__ServicePort *message, const struct convert_notes *notes)
+{
+	uint16_t number = 0;
+	struct err err;
+
+	if (message->has_nodeport && message->nodeport != 0 &&
+	    convert_port_number("nodePort", message->nodeport, &number, &err) < 0)
+		convert_note(notes, "%s, it is left out", err.text);
+	return number;
+}
+
+static int read_port(const K8s__ServicePort *message, const struct convert_notes *notes,
+		     struct service *service, struct taken *taken, struct err *err)
 {
 	struct service_port *port = &service->ports[service->n_ports];
 	const char *name = convert_text(message->name);
@@ -231,50 +287,73 @@ static int read_port(const K8s__ServicePort *message, struct service *service, s
 	if (r == 0)
 		r = convert_port_number("port", message->has_port ? message->port : 0, &port->port,
 					err);
-	if (r == 0 && message->has_nodeport && message->nodeport != 0)
-		r = convert_port_number("nodePort", message->nodeport, &port->node_port, err);
 	if (r < 0)
 		return r;
+	port->node_port = read_node_port(message, notes);
 	port->name = arena_strdup(service->arena, name);
-	service->n_ports++;
-	return check_unique(taken, port, err);
-}
-
-static int read_ports(const K8s__ServiceSpec *spec, struct service *service, struct err *err)
-{
-	struct taken *taken cleanup_free = xcalloc(1, sizeof(*taken));
-	int r = 0;
-
-	service->ports = arena_array(service->arena, spec->n_ports, sizeof(*service->ports));
-	for (size_t i = 0; i < spec->n_ports && r == 0; i++) {
-		r = read_port(spec->ports[i], service, taken, err);
-		if (r < 0)
-			r = err_wrap(err, r, "spec.ports[%zu]", i);
-	}
-	map_done(&taken->names);
+	r = check_unique(taken, port, err);
+	if (r == 0)
+		service->n_ports++;
 	return r;
 }
 
-static int read_affinity(const K8s__ServiceSpec *spec, struct service *service, struct err *err)
+/* An error if none of them can be used. */
+static int read_ports(const K8s__ServiceSpec *spec, const struct convert_notes *notes,
+		      struct service *service, struct err *err)
 {
-	const K8s__SessionAffinityConfig *config = spec->sessionaffinityconfig;
-	int32_t seconds = DEFAULT_AFFINITY_SECONDS;
+	struct taken *taken cleanup_free = xcalloc(1, sizeof(*taken));
+	struct err why;
 
-	if (!streq(convert_text(spec->sessionaffinity), "ClientIP"))
-		return 0;
-	if (config && config->clientip && config->clientip->has_timeoutseconds)
-		seconds = config->clientip->timeoutseconds;
-	if (seconds < 1 || seconds > AFFINITY_SECONDS_MAX)
-		return err_set(
-			err, -ERANGE,
-			"sessionAffinityConfig.clientIP.timeoutSeconds %d is not between 1 and %d",
-			seconds, AFFINITY_SECONDS_MAX);
-	service->sticky_seconds = (uint32_t)seconds;
-	return 0;
+	why.code = 0;
+	service->ports = arena_array(service->arena, spec->n_ports, sizeof(*service->ports));
+	for (size_t i = 0; i < spec->n_ports; i++) {
+		int r = read_port(spec->ports[i], notes, service, taken, &why);
+
+		if (r == 0)
+			continue;
+		err_wrap(&why, r, "spec.ports[%zu]", i);
+		convert_note(notes, "%s, this port is left out", why.text);
+	}
+	map_done(&taken->names);
+	return convert_left(service->n_ports, &why, err);
 }
 
-static int read_policies(const K8s__ServiceSpec *spec, const struct convert_notes *notes,
-			 struct service *service, struct err *err)
+static void read_affinity(const K8s__ServiceSpec *spec, const struct convert_notes *notes,
+			  struct service *service)
+{
+	const K8s__SessionAffinityConfig *config = spec->sessionaffinityconfig;
+	int32_t given = DEFAULT_AFFINITY_SECONDS;
+	int32_t seconds;
+
+	if (!streq(convert_text(spec->sessionaffinity), "ClientIP"))
+		return;
+	if (config && config->clientip && config->clientip->has_timeoutseconds)
+		given = config->clientip->timeoutseconds;
+	seconds = given < 1 ? DEFAULT_AFFINITY_SECONDS : MIN(given, AFFINITY_SECONDS_MAX);
+	if (seconds != given)
+		convert_note(notes,
+			     "sessionAffinityConfig.clientIP.timeoutSeconds %d is not between 1 "
+			     "and %d, %d is used",
+			     given, AFFINITY_SECONDS_MAX, seconds);
+	service->sticky_seconds = (uint32_t)seconds;
+}
+
+static void read_health_port(const K8s__ServiceSpec *spec, const struct convert_notes *notes,
+			     struct service *service)
+{
+	struct err err;
+
+	if (!spec->has_healthchecknodeport || spec->healthchecknodeport == 0)
+		convert_note(notes,
+			     "externalTrafficPolicy is Local, but there is no healthCheckNodePort");
+	else if (convert_port_number("healthCheckNodePort", spec->healthchecknodeport,
+				     &service->health_check_node_port, &err) < 0)
+		convert_note(notes, "%s, it is left out", err.text);
+}
+
+/* Words that are not known are as if they were not there: Cluster. */
+static void read_policies(const K8s__ServiceSpec *spec, const struct convert_notes *notes,
+			  struct service *service)
 {
 	const char *type = convert_text(spec->type);
 	bool balancer = streq(type, "LoadBalancer");
@@ -284,15 +363,8 @@ static int read_policies(const K8s__ServiceSpec *spec, const struct convert_note
 	service->external_local =
 		external && streq(convert_text(spec->externaltrafficpolicy), "Local");
 	service->internal_local = streq(convert_text(spec->internaltrafficpolicy), "Local");
-	if (!balancer || !service->external_local)
-		return 0;
-	if (!spec->has_healthchecknodeport || spec->healthchecknodeport == 0) {
-		convert_note(notes,
-			     "externalTrafficPolicy is Local, but there is no healthCheckNodePort");
-		return 0;
-	}
-	return convert_port_number("healthCheckNodePort", spec->healthchecknodeport,
-				   &service->health_check_node_port, err);
+	if (balancer && service->external_local)
+		read_health_port(spec, notes, service);
 }
 
 static void read_terminate(const K8s__ObjectMeta *metadata, const struct convert_notes *notes,
@@ -314,16 +386,16 @@ static int fill(const K8s__Service *message, const struct convert_notes *notes,
 		struct service *service, struct err *err)
 {
 	const K8s__ServiceSpec *spec = message->spec;
-	int r = read_cluster_ips(spec, service, err);
+	int r;
 
+	note_words(spec, notes);
+	r = read_cluster_ips(spec, notes, service, err);
 	if (r == 0)
-		r = read_ports(spec, service, err);
-	if (r == 0)
-		r = read_affinity(spec, service, err);
-	if (r == 0)
-		r = read_policies(spec, notes, service, err);
+		r = read_ports(spec, notes, service, err);
 	if (r < 0)
 		return r;
+	read_affinity(spec, notes, service);
+	read_policies(spec, notes, service);
 	read_external_ips(spec, notes, service);
 	read_source_ranges(spec, notes, service);
 	read_vips(message->status, notes, service);
@@ -357,10 +429,10 @@ int convert_service(const K8s__Service *message, const struct convert_notes *not
 {
 	struct service *service;
 	enum convert_skip skip;
+	struct convert_gathered gathered = {0};
+	const struct convert_notes own = convert_gather(&gathered);
 	int r = convert_check_names(message->metadata, true, err);
 
-	if (r == 0 && message->spec)
-		r = check_words(message->spec, err);
 	if (r < 0)
 		return r;
 	skip = why_skip(message);
@@ -372,7 +444,8 @@ int convert_service(const K8s__Service *message, const struct convert_notes *not
 			      room_for(message));
 	if (message->metadata->creationtimestamp)
 		service->created_s = (uint32_t)message->metadata->creationtimestamp->seconds;
-	r = fill(message, notes, service, err);
+	r = fill(message, &own, service, err);
+	convert_tell(&gathered, r < 0 ? NULL : notes);
 	if (r < 0) {
 		service_unref(service);
 		return r;

@@ -28,16 +28,23 @@ static int read_port(const K8s__SlicePort *message, struct slice *slice, struct 
 	return 0;
 }
 
-static int read_ports(const K8s__EndpointSlice *message, struct slice *slice, struct err *err)
+/* An error if there are ports that cannot be used, and no others. */
+static int read_ports(const K8s__EndpointSlice *message, const struct convert_notes *notes,
+		      struct slice *slice, struct err *err)
 {
+	struct err why;
+
+	why.code = 0;
 	slice->ports = arena_array(slice->arena, message->n_ports, sizeof(*slice->ports));
 	for (size_t i = 0; i < message->n_ports; i++) {
-		int r = read_port(message->ports[i], slice, err);
+		int r = read_port(message->ports[i], slice, &why);
 
-		if (r < 0)
-			return err_wrap(err, r, "ports[%zu]", i);
+		if (r == 0)
+			continue;
+		err_wrap(&why, r, "ports[%zu]", i);
+		convert_note(notes, "%s, this port is left out", why.text);
 	}
-	return 0;
+	return convert_left(slice->n_ports, &why, err);
 }
 
 static uint8_t read_conditions(const K8s__EndpointConditions *conditions)
@@ -97,17 +104,24 @@ static int read_endpoint(const K8s__SliceEndpoint *message, struct slice *slice,
 	return 0;
 }
 
-static int read_endpoints(const K8s__EndpointSlice *message, struct slice *slice, struct err *err)
+/* An error if there are endpoints that cannot be used, and no others. */
+static int read_endpoints(const K8s__EndpointSlice *message, const struct convert_notes *notes,
+			  struct slice *slice, struct err *err)
 {
+	struct err why;
+
+	why.code = 0;
 	slice->endpoints =
 		arena_array(slice->arena, message->n_endpoints, sizeof(*slice->endpoints));
 	for (size_t i = 0; i < message->n_endpoints; i++) {
-		int r = read_endpoint(message->endpoints[i], slice, err);
+		int r = read_endpoint(message->endpoints[i], slice, &why);
 
-		if (r < 0)
-			return err_wrap(err, r, "endpoints[%zu]", i);
+		if (r == 0)
+			continue;
+		err_wrap(&why, r, "endpoints[%zu]", i);
+		convert_note(notes, "%s, this endpoint is left out", why.text);
 	}
-	return 0;
+	return convert_left(slice->n_endpoints, &why, err);
 }
 
 static int64_t trigger_time(const K8s__ObjectMeta *metadata)
@@ -144,8 +158,21 @@ static enum convert_skip why_skip(const K8s__EndpointSlice *message)
 	return CONVERT_SKIP_NONE;
 }
 
-int convert_slice(const K8s__EndpointSlice *message, struct slice **ret,
-		  enum convert_skip *ret_skip, struct err *err)
+static int fill(const K8s__EndpointSlice *message, const struct convert_notes *notes,
+		struct slice *slice, struct err *err)
+{
+	struct convert_gathered gathered = {0};
+	const struct convert_notes own = convert_gather(&gathered);
+	int r = read_ports(message, &own, slice, err);
+
+	if (r == 0)
+		r = read_endpoints(message, &own, slice, err);
+	convert_tell(&gathered, r < 0 ? NULL : notes);
+	return r;
+}
+
+int convert_slice(const K8s__EndpointSlice *message, const struct convert_notes *notes,
+		  struct slice **ret, enum convert_skip *ret_skip, struct err *err)
 {
 	const K8s__ObjectMeta *metadata = message->metadata;
 	struct slice *slice;
@@ -170,9 +197,7 @@ int convert_slice(const K8s__EndpointSlice *message, struct slice **ret,
 		return r;
 	slice = slice_new(metadata->namespace_, metadata->name, service, family);
 	slice->trigger_time_ns = trigger_time(metadata);
-	r = read_ports(message, slice, err);
-	if (r == 0)
-		r = read_endpoints(message, slice, err);
+	r = fill(message, notes, slice, err);
 	if (r < 0) {
 		slice_unref(slice);
 		return r;

@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "sources/api_url.h"
 #include "sources/base64.h"
 #include "sources/credentials_exec.h"
 #include "sources/kubeconfig.h"
@@ -36,6 +37,7 @@ struct set {
 	struct file files[FILES_MAX];
 	size_t n_files;
 	struct api_access access; /* without what a plugin gives */
+	char *url_authorization;  /* by the user in the server's URL, if nothing else is known */
 };
 
 struct credentials {
@@ -113,6 +115,9 @@ static void set_done(struct set *set)
 	for (size_t i = 0; i < set->n_files; i++)
 		free(set->files[i].path);
 	api_access_done(&set->access);
+	if (set->url_authorization)
+		explicit_bzero(set->url_authorization, strlen(set->url_authorization));
+	free(set->url_authorization);
 	*set = (struct set){0};
 }
 
@@ -185,12 +190,16 @@ static void set_basic(struct set *set)
 	set->access.authorization = xasprintf("Basic %s", encoded);
 }
 
+/* The user in it goes where secrets are; the URL is told to everyone who reads the log. */
 static int set_server(struct set *set, const char *server, struct err *err)
 {
 	struct api_access *access = &set->access;
 	bool tls = access->ca.data || access->certificate.data || access->insecure;
+	char *hidden cleanup_free = api_url_hide(server);
+	char *whole cleanup_free = NULL;
+	struct api_url url cleanup_api_url = {0};
 	const char *scheme = "";
-	size_t n;
+	int r;
 
 	if (!*server)
 		return err_set(err, -EINVAL, "no server is named");
@@ -198,11 +207,14 @@ static int set_server(struct set *set, const char *server, struct err *err)
 		scheme = tls ? "https://" : "http://";
 	else if (!has_prefix(server, "https://") && !has_prefix(server, "http://"))
 		return err_set(err, -EINVAL, "the server %s is neither https:// nor http://",
-			       server);
-	access->server = xasprintf("%s%s", scheme, server);
-	n = strlen(access->server);
-	while (n > 0 && access->server[n - 1] == '/')
-		access->server[--n] = '\0';
+			       hidden);
+	whole = xasprintf("%s%s", scheme, server);
+	r = api_url_parse(whole, &url, err);
+	explicit_bzero(whole, strlen(whole));
+	if (r < 0)
+		return err_wrap(err, r, "server");
+	access->server = api_url_text(&url);
+	set->url_authorization = api_url_basic(&url);
 	return 0;
 }
 
@@ -318,6 +330,8 @@ static void join(struct credentials *credentials)
 	access->authorization = xstrdup_or_null(base->authorization);
 	if (!access->authorization && plugin->token)
 		access->authorization = xasprintf("Bearer %s", plugin->token);
+	if (!access->authorization)
+		access->authorization = xstrdup_or_null(credentials->set.url_authorization);
 }
 
 /* Once, until something else is to be said. */
@@ -484,4 +498,11 @@ const struct api_access *credentials_access(const struct credentials *credential
 void credentials_doubt(struct credentials *credentials)
 {
 	credentials->doubted = true;
+}
+
+void credentials_each_file(const struct credentials *credentials,
+			   void (*use)(void *arg, const char *path), void *arg)
+{
+	for (size_t i = 0; i < credentials->set.n_files; i++)
+		use(arg, credentials->set.files[i].path);
 }

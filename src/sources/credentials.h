@@ -61,5 +61,8 @@ int credentials_get(struct credentials *credentials, const struct api_access **r
 		    struct err *err);
 /* As it is, without looking at files or expiry: for ready(). */
 const struct api_access *credentials_access(const struct credentials *credentials);
+/* Calls use() with each file that took part when they were last read. */
+void credentials_each_file(const struct credentials *credentials,
+			   void (*use)(void *arg, const char *path), void *arg);
 /* The server did not accept them (401). */
 void credentials_doubt(struct credentials *credentials);

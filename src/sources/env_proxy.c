@@ -107,7 +107,7 @@ static bool is_excepted(const struct env_proxy_target *target, const struct addr
 	return false;
 }
 
-/* Go's SOCKS leaves names to the proxy; libcurl's has a scheme of its own for that. */
+/* Go's SOCKS leaves names to the proxy, which elsewhere is a scheme of its own. */
 static char *proxy_url(const char *proxy)
 {
 	static const char socks[] = "socks5://";

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The HTTP proxy that the environment asks for, decided as programs written in Go decide it (libcurl
- * by itself does not know HTTP_PROXY in capitals, reads NO_PROXY otherwise, and has ALL_PROXY):
+ * The HTTP proxy that the environment asks for, decided as programs written in Go decide it (others
+ * do not know HTTP_PROXY in capitals, read NO_PROXY otherwise, and have ALL_PROXY):
  *
  *   HTTPS_PROXY, HTTP_PROXY   by the URL's scheme; capitals win over small letters; empty: not set.
  *                             A URL, or host[:port], which means http

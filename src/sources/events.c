@@ -22,6 +22,7 @@
 
 struct recent {
 	char *key; /* NULL: none */
+	char *ns;
 	int64_t at_ns;
 };
 
@@ -43,12 +44,18 @@ struct events *events_new(const struct events_config *config)
 	return events;
 }
 
+static void recent_done(struct recent *recent)
+{
+	free(recent->key);
+	free(recent->ns);
+}
+
 struct events *events_free(struct events *events)
 {
 	if (!events)
 		return NULL;
 	for (size_t i = 0; i < RECENT_MAX; i++)
-		free(events->recent[i].key);
+		recent_done(&events->recent[i]);
 	free(events);
 	return NULL;
 }
@@ -72,12 +79,27 @@ static bool was_recent(const struct events *events, const char *key, int64_t now
 	return false;
 }
 
-static bool take_credit(struct events *events, int64_t now_ns)
+static bool is_greedy(const struct events *events, const char *ns, int64_t now_ns)
 {
+	size_t n = 0;
+
+	for (size_t i = 0; *ns && i < RECENT_MAX; i++) {
+		const struct recent *recent = &events->recent[i];
+
+		n += recent->key && now_ns - recent->at_ns < EVENTS_ALIKE_NS &&
+		     streq(recent->ns, ns);
+	}
+	return n >= EVENTS_NAMESPACE;
+}
+
+static bool take_credit(struct events *events, const char *ns, int64_t now_ns)
+{
+	int64_t least_ns = EVENTS_REFILL_NS * (*ns ? 1 + EVENTS_NODE : 1);
+
 	events->credit_ns += now_ns - events->last_ns;
 	events->credit_ns = MIN(events->credit_ns, EVENTS_BURST * EVENTS_REFILL_NS);
 	events->last_ns = now_ns;
-	if (events->credit_ns < EVENTS_REFILL_NS)
+	if (events->credit_ns < least_ns)
 		return false;
 	events->credit_ns -= EVENTS_REFILL_NS;
 	return true;
@@ -90,10 +112,11 @@ static bool may_go(struct events *events, const struct events_item *item)
 	struct recent *oldest = &events->recent[events->next];
 	int64_t now_ns = events->config.steady_ns();
 
-	if (was_recent(events, key, now_ns) || !take_credit(events, now_ns))
+	if (was_recent(events, key, now_ns) || is_greedy(events, item->ns, now_ns) ||
+	    !take_credit(events, item->ns, now_ns))
 		return false;
-	free(oldest->key);
-	*oldest = (struct recent){.key = take(key), .at_ns = now_ns};
+	recent_done(oldest);
+	*oldest = (struct recent){.key = take(key), .ns = xstrdup(item->ns), .at_ns = now_ns};
 	events->next = (events->next + 1) % RECENT_MAX;
 	return true;
 }
@@ -154,7 +177,8 @@ static void add_regarding(struct text *json, const struct events_item *item)
 	if (*item->ns)
 		add_field(json, "namespace", item->ns, NOTE_MAX);
 	add_field(json, "name", item->name, NOTE_MAX);
-	text_str(json, ",\"apiVersion\":\"v1\"}");
+	add_field(json, "apiVersion", item->api_version ? item->api_version : "v1", NOTE_MAX);
+	text_str(json, "}");
 }
 
 static char *print_event(const struct events *events, const struct events_item *item)

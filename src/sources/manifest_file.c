@@ -135,13 +135,14 @@ static int convert_slice_object(struct parse *parse, ProtobufCMessage *message,
 				struct manifest_object *object, enum convert_skip *skip,
 				struct err *err)
 {
+	const struct convert_notes notes = {.fn = on_note, .arg = parse};
 	K8s__EndpointSlice *endpoint_slice = (K8s__EndpointSlice *)message;
 	struct slice *slice;
 	int r;
 
 	object->kind = MANIFEST_SLICE;
 	defaults_endpoint_slice(endpoint_slice, parse->arena);
-	r = convert_slice(endpoint_slice, &slice, skip, err);
+	r = convert_slice(endpoint_slice, &notes, &slice, skip, err);
 	if (r <= 0)
 		return r;
 	object->slices = xmalloc(sizeof(struct slice *));
@@ -153,11 +154,12 @@ static int convert_endpoints_object(struct parse *parse, ProtobufCMessage *messa
 				    struct manifest_object *object, enum convert_skip *skip,
 				    struct err *err)
 {
+	const struct convert_notes notes = {.fn = on_note, .arg = parse};
 	K8s__Endpoints *endpoints = (K8s__Endpoints *)message;
 
 	object->kind = MANIFEST_ENDPOINTS;
 	defaults_endpoints(endpoints, parse->arena);
-	return convert_endpoints(endpoints, &object->slices, &object->n_slices, skip, err);
+	return convert_endpoints(endpoints, &notes, &object->slices, &object->n_slices, skip, err);
 }
 
 static int convert_node_object(struct parse *parse, ProtobufCMessage *message,
@@ -232,9 +234,7 @@ static void name_object(struct parse *parse, const struct kind *kind, const stru
 
 static void note_skip(struct parse *parse, enum convert_skip skip)
 {
-	bool mistake = skip == CONVERT_SKIP_NO_CLUSTER_IP || skip == CONVERT_SKIP_NO_PORTS;
-
-	if (mistake) {
+	if (convert_skip_is_mistake(skip)) {
 		parse->n_problems++;
 		add_notice(parse, LOG_SEVERITY_ERROR, "%s cannot be served: %s", parse->object,
 			   convert_skip_text(skip));

@@ -29,6 +29,7 @@
 #include "base/clock.h"
 #include "sources/dir_watch.h"
 #include "sources/manifest_set.h"
+#include "sources/sync_guard.h"
 
 #define SETTLE_MS     100   /* quiet for this long counts as done */
 #define SETTLE_MAX_MS 2000  /* but nothing waits longer than this */
@@ -58,6 +59,8 @@ struct manifests {
 	bool look;               /* a complete file, or lost events: scan after this batch */
 	bool away;               /* the folder is not there */
 	bool unwatched;          /* it is, but the kernel refuses to watch it */
+	struct manifests_guard config;
+	struct sync_guard guard;
 };
 
 static void say(const struct manifests *manifests, enum log_severity severity, const char *fmt, ...)
@@ -161,12 +164,70 @@ static bool look_at_file(struct manifests *manifests, const char *name, int dir_
 	return read_file(manifests, file, dir_fd);
 }
 
+/* -- a folder without manifests */
+
+static void tell_held(struct manifests *manifests, size_t n, const char *why)
+{
+	char text[1024];
+
+	if (n > 0)
+		snprintf(text, sizeof(text),
+			 "The folder %s has no manifests any more, its %zu Services are held back "
+			 "for %d s, or until SIGUSR2",
+			 manifests->dir, n, SYNC_GUARD_CONFIRM_MS / 1000);
+	else
+		snprintf(text, sizeof(text), "What the folder %s lacks is held back no more: %s",
+			 manifests->dir, why);
+	manifests->report(manifests->report_arg, n > 0 ? LOG_SEVERITY_ERROR : LOG_SEVERITY_INFO,
+			  text);
+	if (manifests->config.held)
+		manifests->config.held(
+			manifests->config.arg,
+			&(struct source_held){.resource = "services", .n = n, .text = text});
+}
+
+static bool is_any_seen(const struct manifest_set *set)
+{
+	for (size_t i = 0; i < set->n_files; i++)
+		if (set->files[i]->seen)
+			return true;
+	return false;
+}
+
+/* All files are missing: is that held back? */
+static bool holds_back(struct manifests *manifests)
+{
+	size_t n = manifests->set.services.n;
+	const struct sync_guard_loss loss = {.known = n, .lost = n};
+	int64_t now = manifests->config.now_ms ? manifests->config.now_ms() : now_ms();
+	bool held = manifests->guard.holding;
+	enum sync_guard_verdict verdict = sync_guard_judge(&manifests->guard, &loss, now);
+
+	if (verdict == SYNC_GUARD_HELD && !held)
+		tell_held(manifests, n, "");
+	else if (verdict == SYNC_GUARD_CONFIRMED)
+		tell_held(manifests, 0, "it had none for a minute");
+	return verdict == SYNC_GUARD_HELD;
+}
+
+static void see_files(struct manifests *manifests)
+{
+	if (!manifests->guard.holding)
+		return;
+	sync_guard_release(&manifests->guard);
+	tell_held(manifests, 0, "it has manifests again");
+}
+
 /* A missing file goes if it was seen to go, or missed before, and all is quiet; or if nobody
  * follows. */
 static bool drop_missing(struct manifests *manifests, bool settled)
 {
 	bool changed = false;
 
+	if (is_any_seen(&manifests->set))
+		see_files(manifests);
+	else if (settled && holds_back(manifests))
+		return false;
 	for (size_t i = manifests->set.n_files; i-- > 0;) {
 		struct manifest_file *file = manifests->set.files[i];
 		bool expected = file->missing || map_get(&manifests->pending, file->name);
@@ -424,6 +485,24 @@ int manifests_start(struct event_base *loop, const char *dir, const char *node_n
 	arm_poll(manifests);
 	*ret = manifests;
 	return 0;
+}
+
+void manifests_set_guard(struct manifests *manifests, const struct manifests_guard *guard)
+{
+	manifests->config = *guard;
+	manifests->guard.percent = guard->on ? SYNC_GUARD_PERCENT : 0;
+}
+
+bool manifests_release(struct manifests *manifests)
+{
+	if (!manifests->guard.holding)
+		return false;
+	sync_guard_release(&manifests->guard);
+	while (manifests->set.n_files > 0)
+		manifest_set_remove(&manifests->set, manifests->set.n_files - 1);
+	apply(manifests);
+	tell_held(manifests, 0, "it was asked for");
+	return true;
 }
 
 struct manifests *manifests_free(struct manifests *manifests)

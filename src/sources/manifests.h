@@ -17,7 +17,8 @@
  * left out.
  *   - Only differences reach the sink, in the order of their keys: removals first.
  *
- * A folder that is followed may vanish: everything stays in force until it comes back.
+ * A folder that is followed may vanish: everything stays in force until it comes back. One that is
+ * there and has no manifests any more, a volume that is not mounted perhaps, may be guarded.
  */
 
 #include "base/err.h"
@@ -41,6 +42,20 @@ typedef void manifests_report_fn(void *arg, enum log_severity severity, const ch
 int manifests_start(struct event_base *loop, const char *dir, const char *node_name,
 		    const struct source_sink *sink, manifests_report_fn *report, void *report_arg,
 		    struct manifests **ret, struct err *err);
+/*
+ * From now on a folder of at least SYNC_GUARD_MIN Services that suddenly has no manifests is held
+ * back (sync_guard.h): its objects stay until it has had none for a minute. Files that go one after
+ * another, while others stay, are meant to go.
+ */
+struct manifests_guard {
+	bool on;
+	void (*held)(void *arg, const struct source_held *held); /* NULL: nobody asks */
+	void *arg;
+	int64_t (*now_ms)(void); /* for tests; NULL: the machine's steady clock */
+};
+void manifests_set_guard(struct manifests *manifests, const struct manifests_guard *guard);
+/* What is held back goes now. False: nothing was. */
+bool manifests_release(struct manifests *manifests);
 /* Stops following. The sink is not told anything more. Accepts NULL, returns NULL. */
 struct manifests *manifests_free(struct manifests *manifests);
 

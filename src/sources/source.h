@@ -9,6 +9,23 @@
 
 #include "model/model.h"
 
+/* An object that is not, or not wholly, served as it asks for; what was served of it before stays. */
+struct source_misread {
+	const char *kind;    /* "EndpointSlice" */
+	const char *key;     /* its own */
+	const char *service; /* of the Service that it is about; "": not known */
+	bool refused;        /* its newest version, as a whole; else parts of it were left out */
+	bool served;         /* something is: an older version, or the other parts */
+	const char *why;
+};
+
+/* What a list lacks, and is held back all the same; see sync_guard.h. */
+struct source_held {
+	const char *resource; /* "services" or "endpointslices" */
+	size_t n;             /* objects; 0: nothing any more */
+	const char *text;     /* what happened, in a line; NULL: only the number changed */
+};
+
 struct source_sink {
 	/* Each takes over the reference. A set replaces what was known under the same key. */
 	void (*set_service)(void *arg, struct service *service);
@@ -20,6 +37,9 @@ struct source_sink {
 	/* May all be NULL: nobody asks for ServiceCIDRs. Takes over the reference. */
 	void (*set_service_cidr)(void *arg, struct service_cidr *cidr);
 	void (*remove_service_cidr)(void *arg, const char *name);
+	/* Of the Services that had endpoints, how many would have none left; may be NULL. */
+	void (*count_stranded)(void *arg, const struct model_slice_change *change,
+			       size_t *ret_known, size_t *ret_stranded);
 	/* Called once, before synced(): there is a Node by now, or there is none. hope: what it lacks may
 	 * come soon, and is worth a wait. May be NULL. */
 	void (*node_listed)(void *arg, bool hope);

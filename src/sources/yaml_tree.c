@@ -18,6 +18,7 @@
 #include <yaml.h>
 
 #include "base/map.h"
+#include "base/oom.h"
 #include "sources/json_text.h"
 #include "sources/printable.h"
 
@@ -103,7 +104,7 @@ static int fail_parser(const struct yaml_reader *reader, struct err *err)
 	char what[256];
 
 	if (parser->error == YAML_MEMORY_ERROR)
-		return err_set(err, -ENOMEM, "%s: out of memory", reader->name);
+		oom("libyaml", 0);
 	if (parser->error == YAML_READER_ERROR)
 		return fail_encoding(reader, err);
 	if (stopped_at_tab(reader))
@@ -188,7 +189,7 @@ static bool begin_parser(struct yaml_reader *reader)
 	if (reader->json && (reader->text[at] == '{' || reader->text[at] == '['))
 		size = json_text_value_size(reader->text + at, size);
 	if (!yaml_parser_initialize(&reader->parser))
-		abort();
+		oom("libyaml", 0);
 	reader->parsing = true;
 	yaml_parser_set_encoding(&reader->parser, YAML_UTF8_ENCODING);
 	yaml_parser_set_input_string(&reader->parser, (const unsigned char *)reader->text + at,

@@ -222,6 +222,13 @@ def test_render_prints_the_restore_input(folder):
     assert "10.244.1.2:8080" in text and "10.244.2.2:8080" in text
 
 
+@pytest.mark.parametrize("mode", ["iptables", "nftables"])
+def test_render_prints_the_same_each_time(mode):
+    cases = Path(__file__).parent.parent / "golden" / "cases"
+    texts = {render(cases / "affinity" / "manifests", f"--proxy-mode={mode}") for _ in range(10)}
+    assert len(texts) == 1
+
+
 def test_render_prints_what_save_would_show(folder):
     text = render(folder, "--ip-family=ipv4", "--format=save")
     lines = text.splitlines()

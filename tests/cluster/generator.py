@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random clusters and random changes to them, the same for the same seed.
 
-Every field that rules depend on takes every kind of value that an API server lets through. Two things that kube-proxy
-leaves to chance are left out: the same endpoint, not terminating, in two slices; and a slice that is given to
+Every field that rules depend on takes every kind of value that an API server lets through. Three things that kube-proxy
+leaves to chance are left out: the same endpoint, not terminating, in two slices; a slice that is given to
 another Service while kube-proxy runs (it keeps the endpoints for the old one until it is started again, so
-that change asks for a start).
+that change asks for a start); and an external address of two Services, of which Portolan writes the older one's entries alone.
 """
 import copy
 import random
@@ -28,8 +28,9 @@ OWNER = 'kubernetes.io/service-name'
 class Owner:
     """A Service as we think of it, and the slices that are there for it; either may be there without the other."""
 
-    def __init__(self, draw, namespace, name):
+    def __init__(self, draw, number, namespace, name):
         self.draw, self.namespace, self.name = draw, namespace, name
+        self.mine = range(20 * number, 20 * number + 20)  # numbers of addresses that no other Service has
         self.exists = False
         self.slices = {}  # name: [family, pods, labels]
         self.next_slice = 0
@@ -67,7 +68,7 @@ class Owner:
         self.type = 'ExternalName'
 
     def roll_external(self):
-        self.external = addresses('external', self.draw.sample(range(200), self.draw.choice([0, 0, 1, 2])))
+        self.external = addresses('external', self.draw.sample(self.mine, self.draw.choice([0, 0, 1, 2])))
 
     def roll_policies(self):
         self.etp = self.draw.choice(['Cluster', 'Local'])
@@ -78,7 +79,7 @@ class Owner:
 
     def roll_balancer(self):
         self.ranges = self.draw.sample(RANGES, self.draw.choice([0, 0, 1, 2, 3]))
-        ips = self.draw.sample(addresses('vip', range(200)), self.draw.choice([0, 1, 2, 3]))
+        ips = self.draw.sample(addresses('vip', self.mine), self.draw.choice([0, 1, 2, 3]))
         self.ingress = [{'ip': ip, **self.draw.choice([{}, {}, {'ipMode': 'VIP'}, {'ipMode': 'Proxy'}])} for ip in ips]
 
     def roll_families(self):
@@ -190,7 +191,8 @@ class Cluster:
 
     def new_owner(self):
         self.number += 1
-        owner = Owner(self.draw, self.draw.choice(NAMESPACES), f'{self.draw.choice(["s", "s-", "web"])}{self.number}'.strip('-'))
+        owner = Owner(self.draw, self.number, self.draw.choice(NAMESPACES),
+                      f'{self.draw.choice(["s", "s-", "web"])}{self.number}'.strip('-'))
         for _ in range(self.draw.choice([0, 1, 1, 2, 3])):
             owner.add_slice()
         self.owners.append(owner)

@@ -166,7 +166,7 @@ class Pair:
         self.mirror = None
         theirs = self._configured('config', stage.kubeconfig(), flags)
         ours = self._configured('config-portolan', kubeconfig, flags) if kubeconfig else theirs
-        portolan = [self._drop_in(), *ours, f'--iptables-writer={writer}']
+        portolan = [self._drop_in(), *ours, f'--iptables-writer={writer}', '--sync-guard=off']  # every list counts, as for kube-proxy
         if source == 'manifests':
             self.mirror = Mirror(self.api, stage.path(f'manifests-{stage.nodes}'))
             portolan = [program(), 'run', '--manifests', self.mirror.folder, f'--iptables-writer={writer}', *FLAGS,

@@ -6,6 +6,9 @@ is not, nor is any order in another chain. So those four chains are sorted, stab
 comment names, with the rules that must be last kept last. These are one for each address when node ports are
 limited to addresses, again in free order. Counters are left out.
 
+Portolan promises one order more, which is checked in its listing alone: in nat KUBE-SERVICES the entries of all cluster
+IPs come before those of any other address. Among them the order is free, also among the ports of one service.
+
 In large cluster mode (more than 1000 endpoints) two things depend on when a proxy happened to sync: whether rules about
 endpoints have comments, and how long chains that nothing leads to any more stay. `large` leaves out both.
 """
@@ -14,6 +17,7 @@ import re
 
 SHARED = ('KUBE-SERVICES', 'KUBE-NODEPORTS', 'KUBE-EXTERNAL-SERVICES', 'KUBE-PROXY-FIREWALL')
 LAST = 'NOTE: this must be the last rule in this chain'
+LEADING = ' cluster IP"'
 COMMENT = re.compile(r'--comment (?:"([^" ]*)|(\S+))')
 ANY_COMMENT = re.compile(r' -m comment --comment (?:"[^"]*"|\S+)')
 OF_SERVICE = re.compile(r'KUBE-(SVC|SVL|EXT|FW|SEP)-')
@@ -40,7 +44,8 @@ def place(rule):
     if LAST in rule:
         return 1, rule
     named = COMMENT.search(rule)
-    return 0, (named.group(1) or named.group(2)) if named else ''
+    leads = LEADING in rule or rule.startswith('-A KUBE-SERVICES ') and ' endpoints"' in rule
+    return 0, (named.group(1) or named.group(2)) if named else '', not leads, rule if leads else ''
 
 
 def reachable(chains):
@@ -64,6 +69,11 @@ def sort_services(rules):
     return sorted(rules, key=place) + misplaced
 
 
+def cluster_ips_lead(rules):
+    leading = [LEADING in rule for rule in rules]
+    return leading == sorted(leading, reverse=True)
+
+
 def lines(text, large=False):
     """The listing as sorted lines: equal listings give equal lines."""
     result = []
@@ -83,6 +93,8 @@ def lines(text, large=False):
 def difference(kube_proxy, portolan, large=False):
     """A unified diff of two listings; empty when they say the same."""
     one, other = lines(kube_proxy, large), lines(portolan, large)
+    if not cluster_ips_lead(parse(portolan)['nat']['KUBE-SERVICES'][1]):
+        other.append('# an entry of a cluster IP stands behind one of another address')
     if one == other:
         return ''
     return '\n'.join(difflib.unified_diff(one, other, 'kube-proxy', 'portolan', lineterm='', n=1))

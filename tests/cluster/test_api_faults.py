@@ -71,8 +71,9 @@ def portolan(pair):
 
 
 def changed(world, number=0):
-    """Something is new, so that agreeing takes news."""
-    world.service(f's{number}', port('http'), type='NodePort', externalIPs=objects.addresses('external', [time.time_ns() % 200]))
+    """Something is new, so that agreeing takes news; no two Services have the same address."""
+    address = 200 * number + time.time_ns() % 200
+    world.service(f's{number}', port('http'), type='NodePort', externalIPs=objects.addresses('external', [address]))
 
 
 def test_server_away_for_a_while(stage, world):

@@ -17,7 +17,7 @@ PATIENCE = 75
 #: Leads to the API server, and is not in its certificate.
 OTHER_ADDRESS = '172.30.0.250'
 PLUGIN = """#!/bin/sh
-echo run >>{runs}
+cat /proc/$PPID/comm >>{runs}
 expiry=$(date -u -d '+12 seconds' +%Y-%m-%dT%H:%M:%SZ)
 cat <<EOF
 {{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential",
@@ -150,6 +150,12 @@ def test_tls_server_name_stands_in_for_an_address_that_the_certificate_lacks(sta
         pair.agree(patience=PATIENCE)
 
 
+def confined(pair):
+    """Is Portolan in its sandbox, with a process beside it that starts the plugin?"""
+    line = next(line for line in portolan(pair).log.lines if 'Entered the sandbox' in line)
+    return 'capabilities="NET_ADMIN" seccomp=' in line and 'launcher=0' not in line
+
+
 def test_plugin_is_asked_again_when_its_token_expires(stage):
     """Not when it is refused: the server that takes only the second token never sees the first."""
     runs, token = stage.path('runs'), stage.write('plugin-token', stage.proxy_token)
@@ -159,17 +165,39 @@ def test_plugin_is_asked_again_when_its_token_expires(stage):
         'apiVersion': 'client.authentication.k8s.io/v1', 'command': plugin, 'interactiveMode': 'Never'}})
 
     def count():
+        """Runs by Portolan's launcher: kube-proxy asks the same plugin, when it sees fit."""
         with open(runs, encoding='ascii') as file:
-            return len(file.readlines())
+            return sum(line.startswith('portolan-launch') for line in file)
 
     with Pair(stage, *FLAGS, kubeconfig=kubeconfig) as pair:
         pair.agree()
-        pid, first = portolan(pair).pid, count()
+        assert confined(pair)
+        pid = portolan(pair).pid
         stage.stop_api_server()
         stage.proxy_token = 'second' + stage.proxy_token
         replace(stage, 'plugin-token', stage.proxy_token)
+        first = count()  # a run that begins later gives the second token
         wait_for(lambda: count() > first, 40, what='the plugin has been run again')
         stage.resume_api_server()
         pair.agree(patience=PATIENCE)
         assert portolan(pair).pid == pid
         assert not [line for line in portolan(pair).log.lines if 'does not accept' in line]
+
+
+def test_another_plugin_needs_a_new_start(stage):
+    """The sandbox knows the plugin of the start, with its arguments; what the kubeconfig says later is not run."""
+    runs, token = stage.path('other-runs'), stage.write('other-token', stage.proxy_token)
+    plugin = stage.write('other-plugin', PLUGIN.format(runs=runs, token=token))
+    os.chmod(plugin, 0o755)
+    user = {'exec': {'apiVersion': 'client.authentication.k8s.io/v1', 'command': plugin, 'interactiveMode': 'Never'}}
+    kubeconfig = stage.kubeconfig('plugged-once', user=user)
+    with Pair(stage, *FLAGS, kubeconfig=kubeconfig) as pair:
+        pair.agree()
+        assert confined(pair)
+        line = len(portolan(pair).log.lines)
+        user['exec']['args'] = ['other']
+        stage.kubeconfig('plugged-once.new', user=user)
+        os.rename(stage.path('plugged-once.new'), kubeconfig)
+        stage.stop_api_server()
+        stage.resume_api_server()
+        portolan(pair).log.wait_line('differs from what was allowed before the sandbox was entered', line, timeout=60)

@@ -48,6 +48,24 @@ def test_a_misspelt_field_would_be_seen(stage):
         stage.api.call('POST', GROUPS['DaemonSet'].format('kube-system') + '?dryRun=All&fieldValidation=Strict', thing)
 
 
+def test_what_stays_has_the_least_privilege():
+    """The first container has all, and ends before the other begins."""
+    pod = next(thing for _file, thing in documents() if thing['kind'] == 'DaemonSet')['spec']['template']['spec']
+    first, = pod['initContainers']
+    assert first['args'] == ['--init-only']
+    container, = pod['containers']
+    context = container['securityContext']
+    assert context['capabilities'] == {'drop': ['ALL'], 'add': ['NET_ADMIN']}
+    assert (context['runAsNonRoot'], context['runAsUser'], context['readOnlyRootFilesystem']) == (True, 65534, True)
+    assert context['seccompProfile'] == {'type': 'RuntimeDefault'}
+    assert 'privileged' not in context
+    # with it the kernel would ignore the capability of the image's file
+    assert 'allowPrivilegeEscalation' not in context
+    with open(os.path.join(DEPLOY, 'Containerfile'), encoding='utf-8') as file:
+        assert 'setcap cap_net_admin=p /usr/local/bin/portolan' in file.read()
+    assert 'memory' in container['resources']['limits']
+
+
 def test_the_kustomization_names_every_file():
     with open(os.path.join(DEPLOY, 'kustomization.yaml'), encoding='utf-8') as file:
         named = set(yaml.safe_load(file)['resources'])

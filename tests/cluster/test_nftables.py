@@ -8,6 +8,7 @@ source address, or is refused or dropped by both.
 import json
 import os
 import random
+import re
 import sys
 import time
 
@@ -220,6 +221,33 @@ def test_packets_to_cluster_ips_that_nobody_has_are_dropped(stage, filled):
             assert all(verdicts(pair, more[family], family)[0] == {verdict} for family in FAMILIES)
 
 
+def test_a_service_with_more_clients_than_are_remembered_gets_an_event(stage, filled):
+    """What a packet notes when there is no room for its client is noted by hand here."""
+    world = World(type('Plain', (), {'api': stage.api}), 'crowded')
+    world.service('shop', PORTS[0], sessionAffinity='ClientIP')
+    endpoint = {'addresses': ['10.244.9.9'], 'conditions': {'ready': True}}
+    world.raw_slice('shop-4', 4, [endpoint], 'shop', PORTS[:1])
+    proxy = NftPair(stage, MODE, CIDRS, source='api').proxies[1]
+    proxy.start()
+    log = proxy.process.log
+
+    def member():
+        _code, listed, _err = proxy.namespace.run('nft', 'list', 'map', 'ip', 'kube-proxy', 'members', check=False)
+        return re.search(r'10\.244\.9\.9 \. \d+ : (1000:\w+)', listed)
+
+    try:
+        number = log.wait(member, 'the Service was served')[1]
+        proxy.namespace.run('nft', 'add', 'element', 'ip', 'kube-proxy', 'full-clients', f'{{ {number} timeout 60s }}')
+        line = log.wait_line('"A Service with affinity has more clients than are remembered.*')[0]
+        assert 'service="crowded/shop" servicePort="crowded/shop:http" clients=65536' in line
+        event = wait_for(lambda: told(stage.api, 'AffinityFull', 'crowded'), what='the Event has arrived')
+        assert event['type'] == 'Warning' and event['note'].startswith('crowded/shop:http has session affinity and more clients than the 65536 ')
+        assert (event['regarding']['kind'], event['regarding']['name']) == ('Service', 'shop')
+    finally:
+        proxy.kill()
+        world.close()
+
+
 def younger_than(older, service):
     """Creates the Service, in a later second, since that is how exactly its age is known."""
     made = older['metadata']['creationTimestamp']
@@ -227,9 +255,9 @@ def younger_than(older, service):
     return service.api.create(service.thing)
 
 
-def in_use(api):
-    events = api.call('GET', '/apis/events.k8s.io/v1/namespaces/conflict/events')['items']
-    return next((event for event in events if event['reason'] == 'DestinationInUse'), None)
+def told(api, reason, namespace='conflict'):
+    events = api.call('GET', f'/apis/events.k8s.io/v1/namespaces/{namespace}/events')['items']
+    return next((event for event in events if event['reason'] == reason), None)
 
 
 def test_the_younger_of_two_services_with_one_address_gets_an_event_and_takes_over(stage, filled):
@@ -252,8 +280,9 @@ def test_the_younger_of_two_services_with_one_address_gets_an_event_and_takes_ov
         younger_than(older, Younger)
         line = log.wait_line('"Two Services ask for the same destination, the older one has it".*')[0]
         assert 'destination="198.18.77.7:80/tcp" service="conflict/ant" owner="conflict/zebra"' in line
-        event = wait_for(lambda: in_use(stage.api), what='the Event has arrived')
-        assert event['type'] == 'Warning' and event['note'] == '198.18.77.7:80/tcp belongs to the older Service conflict/zebra'
+        event = wait_for(lambda: told(stage.api, 'DestinationInUse'), what='the Event has arrived')
+        assert event['type'] == 'Warning'
+        assert event['note'] == '198.18.77.7:80/tcp belongs to Service conflict/zebra, which goes first'
         assert (event['regarding']['kind'], event['regarding']['name']) == ('Service', 'ant')
         assert owner('zebra') and not owner('ant')
         world.remove('Service', 'zebra')
@@ -262,6 +291,26 @@ def test_the_younger_of_two_services_with_one_address_gets_an_event_and_takes_ov
         proxy.kill()
         world.close()
         forget(stage.api, [('Service', 'conflict', 'ant')])
+
+
+@pytest.mark.parametrize('mode', ['iptables', 'nftables'])
+def test_a_claim_on_a_cluster_ip_is_told_without_the_owner_to_another_tenant(stage, filled, mode):
+    thief, owner = (World(stage, f'{name}-{mode}') for name in ('thief', 'owner'))
+    address = owner.service('dns', PORTS[0])['spec']['clusterIP']
+    thief.service('evil', PORTS[0], externalIPs=[address])
+    proxy = NftPair(stage, f'--proxy-mode={mode}', CIDRS, source='api').proxies[1]
+    proxy.start()
+    try:
+        line = proxy.process.log.wait_line('"A Service asks for the cluster IP of another one".*')[0]
+        assert f'destination="{address}" service="thief-{mode}/evil" owner="owner-{mode}/dns"' in line
+        event = wait_for(lambda: told(stage.api, 'ClusterIPOfAnotherService', f'thief-{mode}'), what='the Event has arrived')
+        assert event['note'] == f'{address} is the cluster IP of another Service, which keeps its ports'
+        assert (event['regarding']['kind'], event['regarding']['name']) == ('Service', 'evil')
+        assert 'owner-' not in str(event)
+    finally:
+        proxy.kill()
+        thief.close()
+        owner.close()
 
 
 # ---- one after the other on one node -------------------------------------------------------------

@@ -111,14 +111,14 @@ print(struct.unpack_from(">I", ask.recv(4096), 24)[0])
 
 
 class Daemon:
-    """One life of the daemon."""
+    """One life of the daemon. before: words that start it, such as setpriv's."""
 
-    def __init__(self, node, *flags):
+    def __init__(self, node, *flags, before=(), program=PORTOLAN):
         self.node = node
         self.lines = []
         self._rest = b""
         self.process = subprocess.Popen(
-            node.inside([PORTOLAN, "run", *node.flags, *flags]),
+            node.inside([*before, program, "run", *node.flags, *flags]),
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=node.env,
         )  # fmt: skip
         os.set_blocking(self.process.stderr.fileno(), False)
@@ -234,8 +234,8 @@ class Node:
 
     # -- the daemon --
 
-    def start(self, *flags):
-        daemon = Daemon(self, *flags)
+    def start(self, *flags, **how):
+        daemon = Daemon(self, *flags, **how)
         self.daemons.append(daemon)
         return daemon
 

@@ -8,7 +8,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "cli/kubeproxy_config.h"
+#include "config/kubeproxy_config.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

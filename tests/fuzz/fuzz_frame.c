@@ -11,6 +11,7 @@
 
 #include <assert.h>
 
+#include "sources/api_object.h"
 #include "sources/api_watch.h"
 #include "sources/convert.h"
 
@@ -71,7 +72,18 @@ static void on_report(void *arg attr_unused, enum log_severity severity attr_unu
 	check_line(text);
 }
 
-static int on_set(void *arg attr_unused, struct api_bytes object,
+static void on_misread(void *arg attr_unused, const struct api_misread *misread)
+{
+	assert(*misread->key && *misread->why);
+	api_object_label(misread->object, LABEL_SERVICE_NAME);
+}
+
+static void on_held(void *arg attr_unused, const struct api_held *held)
+{
+	assert(held->n > 0 || held->why);
+}
+
+static int on_set(void *arg attr_unused, struct api_bytes object, bool unless_empty attr_unused,
 		  void (*note)(void *, const char *), void *note_arg, struct err *err)
 {
 	const struct convert_notes notes = {.fn = note, .arg = note_arg};
@@ -89,7 +101,29 @@ static int on_set(void *arg attr_unused, struct api_bytes object,
 	return r;
 }
 
+static int on_set_slice(void *arg attr_unused, struct api_bytes object,
+			bool unless_empty attr_unused, void (*note)(void *, const char *),
+			void *note_arg, struct err *err)
+{
+	const struct convert_notes notes = {.fn = note, .arg = note_arg};
+	enum convert_skip skip;
+	struct slice *slice;
+	K8s__EndpointSlice *message = k8s__endpoint_slice__unpack(NULL, object.n, object.data);
+	int r;
+
+	if (!message)
+		return err_set(err, -1, "it is not readable protobuf");
+	r = convert_slice(message, &notes, &slice, &skip, err);
+	if (r > 0) {
+		r = slice->n_endpoints == 0 ? API_SET_EMPTY : API_SET_TAKEN;
+		slice_unref(slice);
+	}
+	k8s__endpoint_slice__free_unpacked(message, NULL);
+	return r;
+}
+
 static int on_set_cidr(void *arg attr_unused, struct api_bytes object,
+		       bool unless_empty attr_unused,
 		       void (*note)(void *, const char *) attr_unused, void *note_arg attr_unused,
 		       struct err *err)
 {
@@ -126,17 +160,46 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct fuzz fuzz = {0};
 	static const struct api_watch_kind kinds[] = {
-		{"Service", "/api/v1/services", "", true, on_set, on_remove, on_nothing, NULL},
-		{"ServiceCIDR", "/apis/networking.k8s.io/v1/servicecidrs", "", false, on_set_cidr,
-		 on_remove, on_nothing, NULL},
+		{.kind = "Service",
+		 .path = "/api/v1/services",
+		 .selectors = "",
+		 .namespaced = true,
+		 .set = on_set,
+		 .remove = on_remove,
+		 .listed = on_nothing},
+		{.kind = "ServiceCIDR",
+		 .path = "/apis/networking.k8s.io/v1/servicecidrs",
+		 .selectors = "",
+		 .set = on_set_cidr,
+		 .remove = on_remove,
+		 .listed = on_nothing},
+		{.kind = "EndpointSlice",
+		 .path = "/apis/discovery.k8s.io/v1/endpointslices",
+		 .selectors = "",
+		 .namespaced = true,
+		 .set = on_set_slice,
+		 .remove = on_remove,
+		 .listed = on_nothing,
+		 .guard_percent = 50},
 	};
-	const struct api_watch_io io = {on_get,    on_stop,    on_wait,   on_now, on_random,
-					on_failed, on_nothing, on_report, &fuzz};
+	const struct api_watch_io io = {
+		.get = on_get,
+		.stop = on_stop,
+		.wait = on_wait,
+		.now_ms = on_now,
+		.random = on_random,
+		.failed = on_failed,
+		.recovered = on_nothing,
+		.report = on_report,
+		.misread = on_misread,
+		.held = on_held,
+		.arg = &fuzz,
+	};
 	struct api_watch *watch;
 
 	if (size < 2)
 		return 0;
-	watch = api_watch_new(&kinds[data[0] / 3 % 2], &io);
+	watch = api_watch_new(&kinds[data[0] < 128 ? data[0] / 3 % 2 : 2], &io);
 	api_watch_start(watch);
 	if (data[0] % 3 == 1) { /* in pages */
 		api_watch_status(watch, 400, 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Bytes as the head of an HTTP request, and as what the status page makes of one: the name that it was called by and
- * the destination that is to be explained.
+ * Bytes as the head of an HTTP request, and as what is made of one: the name that we were called by and the destination that
+ * is to be explained.
  *
  *	meson setup -Dfuzz=true build-fuzz && ninja -C build-fuzz fuzz_http
  *	build-fuzz/tests/fuzz/fuzz_http tests/fuzz/corpus/http
@@ -12,8 +12,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "explain/aim.h"
-#include "page/status_page.h"
+#include "inspect/aim.h"
+#include "serving/http_request.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -27,7 +27,7 @@ static void check_question(const struct http_request *request)
 	if (destination && aim_parse(destination, &aim, &err) == 0)
 		assert(aim.kind < AIM_COUNT && (aim.kind == AIM_SERVICE) == !!aim.service);
 	/* every address may be called, and no name that is longer than ours */
-	if (status_page_host_allowed(request->host, "node") && *request->host != '[' &&
+	if (http_request_is_for(request, "node") && *request->host != '[' &&
 	    !strchr(request->host, ':'))
 		assert(addr_parse(request->host, &addr) == 0 || strlen(request->host) <= 9);
 }

@@ -16,9 +16,9 @@
 #include "backends/nftables/damage.h"
 #include "backends/nftables/expression_text.h"
 #include "backends/nftables/table.h"
-#include "diff/diff_elements.h"
+#include "inspect/diff_elements.h"
+#include "kernel/foreign_changes.h"
 #include "kernel/nft_batch.h"
-#include "kernel/nft_deeds.h"
 #include "kernel/nft_describe.h"
 #include "kernel/nft_dump.h"
 #include "kernel/nft_listener.h"
@@ -76,16 +76,16 @@ static void read_elements(const struct nlmsghdr *message)
 	nftables_rules_free(none);
 }
 
-/* The same deed twice is one. */
-static void read_deed(const struct nlmsghdr *message)
+/* The same change twice is one. */
+static void read_change(const struct nlmsghdr *message)
 {
-	struct nft_deeds deeds = {0};
+	struct foreign_changes foreign_changes = {0};
 	cleanup_free char *words = NULL;
 
-	nft_deeds_take(&deeds, message);
-	nft_deeds_take(&deeds, message);
-	assert(deeds.n + deeds.n_more > 0 && deeds.n <= 1);
-	words = nft_deeds_text(&deeds);
+	foreign_changes_take(&foreign_changes, message);
+	foreign_changes_take(&foreign_changes, message);
+	assert(foreign_changes.n + foreign_changes.n_more > 0 && foreign_changes.n <= 1);
+	words = foreign_changes_text(&foreign_changes);
 	assert(words[0]);
 }
 
@@ -125,7 +125,7 @@ static void look_at(const struct nlmsghdr *message)
 	table_each_element(message, on_element, &sum, &ignored);
 	read_rule(message);
 	read_elements(message);
-	read_deed(message);
+	read_change(message);
 	read_damage(message);
 	nft_describe(message, words, sizeof(words));
 	for (size_t offset = 0; offset < message->nlmsg_len + 8; offset += 4)

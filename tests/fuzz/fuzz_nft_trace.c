@@ -12,7 +12,7 @@
 #include <libmnl/libmnl.h>
 #include <stdio.h>
 
-#include "explain/trace.h"
+#include "inspect/trace.h"
 #include "kernel/nft_message.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

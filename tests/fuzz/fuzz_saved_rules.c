@@ -10,8 +10,9 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "explain/iptables_rules.h"
-#include "explain/kernel_rules.h"
+#include "inspect/diff_explanation.h"
+#include "inspect/diff_iptables.h"
+#include "inspect/saved_rules.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -20,6 +21,7 @@ static void compare(const struct saved_rules *saved)
 {
 	struct iptables_rules *rules = iptables_rules_new(FAMILY_IPV4);
 	struct explanation *explanation = xcalloc(1, sizeof(*explanation));
+	cleanup_diff struct diff diff = {0};
 	const struct host host = {0};
 	struct packet packet = {.port = 80, .interface = "eth0"};
 
@@ -27,9 +29,10 @@ static void compare(const struct saved_rules *saved)
 	assert(addr_parse("10.96.0.10", &packet.destination) == 0);
 	iptables_rules_jumps(rules);
 	explanation->way = iptables_rules_walk(rules, &packet, &host);
-	saved_rules_compare(saved, rules, explanation);
-	for (size_t i = 0; i < explanation->n_kernel_notes; i++)
-		assert(explanation->kernel_notes[i][0]);
+	explanation->summary = xstrdup("");
+	diff_iptables_compare(&diff, rules, saved);
+	diff_explanation_tell(&diff, explanation);
+	assert((diff.n > 0) == (explanation->kernel == KERNEL_DIFFERS));
 	explanation_free(explanation);
 	iptables_rules_free(rules);
 }

@@ -11,7 +11,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "top/view.h"
+#include "inspect/view.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

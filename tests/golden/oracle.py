@@ -10,7 +10,9 @@ first sync writes. The golden files are its output, and random manifests are com
     save(text, family)                  what iptables-save prints once that is applied to an empty host
 
 Where kube-proxy leaves an order open (it walks a hash map), Portolan fixes it: services by namespace and name,
-ports by name and protocol, everything else in the order of the sorted endpoint list.
+ports by name and protocol, everything else in the order of the sorted endpoint list. In two things it goes further: the
+entries of all cluster IPs stand before those of external and load balancer IPs, and a destination that several Services
+ask for has entries of one alone: cluster IPs go before all else, then the older Service, then the name.
 """
 import argparse
 import base64
@@ -233,6 +235,7 @@ class ServicePort:
     health_port: int
     external_local: bool
     internal_local: bool
+    created: str
 
     @property
     def id(self):
@@ -297,7 +300,8 @@ def service_ports(objects, family):
                                 if i.get('ip') and i.get('ipMode', 'VIP') == 'VIP'], family),
                 ranges=source_ranges_of(spec, family), sticky=sticky,
                 health_port=(spec.get('healthCheckNodePort') or 0) if local and kind == 'LoadBalancer' else 0,
-                external_local=local, internal_local=spec.get('internalTrafficPolicy') == 'Local'))
+                external_local=local, internal_local=spec.get('internalTrafficPolicy') == 'Local',
+                created=str(thing['metadata'].get('creationTimestamp') or '')))
     return sorted(ports, key=lambda p: (*p.key.split('/'), p.name, PROTOCOLS.index(p.protocol)))
 
 
@@ -414,12 +418,26 @@ def detector(settings, family, objects):
     return match, f'! {match}'
 
 
+def owners_of(ports, allow_external_ips):
+    """{destination: key of the Service that has it}; a destination is an address or None, a protocol and a port."""
+    asked = {}
+    for p in ports:
+        rank = (p.created, *p.key.split('/'))
+        asked.setdefault((p.cluster_ip, p.protocol, p.port), []).append((False, *rank))
+        for ip in (p.external_ips if allow_external_ips else []) + p.vips:
+            asked.setdefault((ip, p.protocol, p.port), []).append((True, *rank))
+        if p.node_port:
+            asked.setdefault((None, p.protocol, p.node_port), []).append((True, *rank))
+    return {destination: '/'.join(min(ranks)[2:]) for destination, ranks in asked.items()}
+
+
 class Renderer:
     def __init__(self, objects, settings, family):
         self.settings, self.family, self.out = settings, family, Text()
         self.zone, self.node_ip, self.addresses = node_facts(objects, settings, family)
         self.lists = endpoint_lists(objects, family, settings.node_name)
         self.ports = service_ports(objects, family)
+        self.owners = owners_of(self.ports, settings.allow_external_ips)
         self.detector = detector(settings, family, objects)
         self.node_port_nets = node_port_nets(settings, family, self.node_ip)
         loopback = ipaddress.ip_network('127.0.0.0/8')
@@ -446,8 +464,11 @@ class Renderer:
             out.rule('filter', 'KUBE-FIREWALL', comment('block incoming localnet connections'),
                      '-d 127.0.0.0/8 ! -s 127.0.0.0/8',
                      '-m conntrack ! --ctstate RELATED,ESTABLISHED,DNAT -j DROP')
-        for port in self.ports:
-            PortRules(self, port).write()
+        ports = [PortRules(self, port) for port in self.ports]
+        for port in ports:
+            port.cluster_ip()
+        for port in ports:
+            port.write()
         if not self.settings.be_liberal:
             counted = '-m nfacct --nfacct-name ct_state_invalid_dropped_pkts' if self.settings.nfacct else ''
             out.rule('filter', 'KUBE-FORWARD', '-m conntrack --ctstate INVALID', counted, '-j DROP')
@@ -516,27 +537,37 @@ class PortRules:
         for endpoint in self.use.reachable:
             self.endpoint_chain(endpoint)
 
-    def shared(self):
-        port, rule, refuse = self.port, self.out.rule, (comment(self.why), )
+    def owns(self, ip, number=None):
+        port = self.port
+        return self.whole.owners[ip, port.protocol, number or port.port] == port.key
+
+    def cluster_ip(self):
+        port, rule = self.port, self.out.rule
+        if not self.owns(port.cluster_ip):
+            return
         if self.has_int:
             rule('nat', 'KUBE-SERVICES', comment(f'{port.id} cluster IP'), self.to(port.cluster_ip),
                  '-j', self.intern)
         else:
-            rule('filter', 'KUBE-SERVICES', *refuse, self.to(port.cluster_ip), '-j', self.target)
-        for ip in port.external_ips if self.whole.settings.allow_external_ips else ():
+            rule('filter', 'KUBE-SERVICES', comment(self.why), self.to(port.cluster_ip), '-j', self.target)
+
+    def shared(self):
+        port, rule, refuse = self.port, self.out.rule, (comment(self.why), )
+        vips = [ip for ip in port.vips if self.owns(ip)]
+        for ip in filter(self.owns, port.external_ips) if self.whole.settings.allow_external_ips else ():
             if self.use.has:
                 rule('nat', 'KUBE-SERVICES', comment(f'{port.id} external IP'), self.to(ip), '-j', self.ext)
             if not self.has_ext:
                 rule('filter', 'KUBE-EXTERNAL-SERVICES', *refuse, self.to(ip), '-j', self.target)
-        for ip in port.vips if self.use.has else ():
+        for ip in vips if self.use.has else ():
             rule('nat', 'KUBE-SERVICES', comment(f'{port.id} loadbalancer IP'), self.to(ip),
                  '-j', self.fw if self.use_fw else self.ext)
             if self.use_fw:
                 rule('filter', 'KUBE-PROXY-FIREWALL', comment(f'{port.id} traffic not accepted by {self.fw}'),
                      self.to(ip), '-j DROP')
-        for ip in port.vips if not self.has_ext else ():
+        for ip in vips if not self.has_ext else ():
             rule('filter', 'KUBE-EXTERNAL-SERVICES', *refuse, self.to(ip), '-j', self.target)
-        if port.node_port:
+        if port.node_port and self.owns(None, port.node_port):
             self.node_port()
         if port.health_port:
             rule('filter', 'KUBE-NODEPORTS', comment(f'{port.id} health check node port'),

@@ -50,12 +50,13 @@ class World:
         ip = self.pod_ip(where, last)
         return f'{ip}:{port}' if self.v4 else f'[{ip}]:{port}'
 
-    def rules(self, *objects, detect=True, arguments=()):
+    def rules(self, *objects, detect=True, arguments=(), contested=False):
+        """contested: nothing need lead to the chains of a Service that does not get what it asks for."""
         write_objects(self.folder, [node_object(NODE, [self.node_ip, self.second_ip]), *objects])
         flags = [f'--node-name={NODE}', *([f'--cluster-cidr={self.cidr}'] if detect else []), *arguments]
         text = run_render(self.folder, self.family, flags)
         second = oracle.render(oracle.load(self.folder), oracle.settings_from(flags), self.family)
-        assert check_jumps(text) == []
+        assert [wrong for wrong in check_jumps(text) if not contested or 'nothing jumps' not in wrong] == []
         return Flows(self, text, second)
 
 
@@ -499,3 +500,44 @@ class TestLoadBalancerIngressRouteTypeProxy:
                             slice_of('ns1/svc1', [world.remote(1)]))
         served = to(world.shown(1, 1), masq=True)
         assert flows(world.client, world.vip, 80) == (served if expected == 'served' else UNTOUCHED)
+
+
+@pytest.mark.parametrize('way', ['externalIPs', 'status'])
+@pytest.mark.parametrize('created', ['2026-01-01T00:00:00Z', '2026-12-01T00:00:00Z'])
+class TestStolenClusterIP:
+    """aaa/evil asks for the cluster IP of kube-dns: by an external IP or by its load balancer's status, older or younger."""
+
+    def flows(self, world, way, created, dns=(), evil=None, **more):
+        address = world.cluster_ip(10)
+        ports = [{'name': 'dns', 'port': 53, 'protocol': 'UDP'}]
+        theirs = [{'name': 'dns', 'port': 53, 'protocol': 'UDP'}, {'name': 'more', 'port': 54, 'protocol': 'UDP'}]
+        victim = service('kube-system/kube-dns', [address], ports)
+        victim['metadata']['creationTimestamp'] = '2026-06-01T00:00:00Z'
+        spec = {'externalIPs': [address]} if way == 'externalIPs' else {'type': 'LoadBalancer'}
+        thief = service('aaa/evil', [world.cluster_ip(66)], theirs,
+                        [] if way == 'externalIPs' else [{'ip': address}], **spec, **more)
+        thief['metadata']['creationTimestamp'] = created
+        return world.rules(victim, slice_of('kube-system/kube-dns', dns, ports), thief,
+                           slice_of('aaa/evil', [world.remote(9)] if evil is None else evil, theirs), contested=True)
+
+    def test_it_goes_to_its_owner(self, world, way, created):
+        flows = self.flows(world, way, created, [world.remote(1)])
+        assert flows(world.pod, world.cluster_ip(10), 53, 'udp') == to(world.shown(1, 1, 53))
+        assert flows(world.pod, world.cluster_ip(66), 53, 'udp') == to(world.shown(1, 9, 53))
+
+    def test_it_is_refused_when_its_owner_has_no_endpoints(self, world, way, created):
+        flows = self.flows(world, way, created)
+        assert flows(world.pod, world.cluster_ip(10), 53, 'udp') == REJECTED
+
+    def test_a_thief_without_endpoints_refuses_nothing(self, world, way, created):
+        flows = self.flows(world, way, created, [world.remote(1)], evil=[])
+        assert flows(world.pod, world.cluster_ip(10), 53, 'udp') == to(world.shown(1, 1, 53))
+
+    def test_nor_do_its_source_ranges(self, world, way, created):
+        ranges = {} if way == 'externalIPs' else {'loadBalancerSourceRanges': [world.pick('203.0.113.0/25', '2600::/16')]}
+        flows = self.flows(world, way, created, [world.remote(1)], **ranges)
+        assert flows(world.pod, world.cluster_ip(10), 53, 'udp') == to(world.shown(1, 1, 53))
+
+    def test_another_port_of_it_is_served_as_kube_proxy_does(self, world, way, created):
+        flows = self.flows(world, way, created, [world.remote(1)])
+        assert flows(world.pod, world.cluster_ip(10), 54, 'udp').targets == (world.shown(1, 9, 54),)

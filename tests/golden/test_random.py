@@ -6,6 +6,7 @@ that one alone.
 """
 import os
 import random
+import re
 
 import pytest
 
@@ -136,6 +137,46 @@ class Cluster:
         if self.chance(10):
             chosen.append(f"--bind-address={self.draw.choice(['203.0.113.5', '2001:db8::5'])}")
         return chosen
+
+
+class Contested(Cluster):
+    """Everybody wants the same few addresses and node ports, and other Services' cluster IPs above all."""
+
+    def __init__(self, seed):
+        super().__init__(seed)
+        for thing in self.objects:
+            if thing['kind'] == 'Service' and self.chance(80):
+                thing['metadata']['creationTimestamp'] = f'2026-01-0{self.draw.randint(1, 3)}T00:00:00Z'
+
+    def address(self, family, group):
+        if group == 'pod':
+            return super().address(family, group)
+        if group in ('external', 'vip') and self.chance(50):
+            group = 'cluster'
+        four, six = {'cluster': ('10.96.0', 'fd00:10:96')}.get(group, ('198.51.100', '2001:db8:7'))
+        last = self.draw.randint(1, 6)
+        return f'{four}.{last}' if family == 4 else f'{six}::{last}'
+
+    def ports(self, kind):
+        ports = super().ports(kind)
+        if 'nodePort' in ports[0] and self.chance(30):
+            ports[0]['nodePort'] = 29999
+        return ports
+
+
+@pytest.mark.parametrize('seed', SEEDS)
+def test_what_is_contested_goes_where_the_oracle_says(seed, tmp_path):
+    cluster = Contested(seed)
+    arguments = cluster.arguments()
+    write_objects(tmp_path, cluster.objects)
+    objects = oracle.load(tmp_path)
+    for family in oracle.FAMILIES:
+        expected = oracle.render(objects, oracle.settings_from(arguments), family)
+        print(f'seed {seed}: IPv{family}, {" ".join(arguments)}')
+        same(expected, run_render(tmp_path, family, arguments), ('oracle', 'portolan render'))
+        entries = [re.sub('--comment "[^"]*"|-j .*', '', line) for line in expected.splitlines()
+                   if line.startswith('-A KUBE-SERVICES ') and 'cluster IP' in line]
+        assert len(entries) == len(set(entries))
 
 
 @pytest.mark.parametrize('seed', SEEDS)

@@ -96,9 +96,9 @@ class Crowd(Host):
             self._write(f"s{number:05}", service(number))
         self.objects = [None]  # they are written
 
-    def begin(self, *flags, patience=120):
+    def begin(self, *flags, patience=120, before=()):
         self.start(f"--proxy-mode={self.mode}", "--conntrack-tcp-timeout-established=0s", "--conntrack-tcp-timeout-close-wait=0s",
-                   *flags, wait=False, least=None)
+                   *flags, wait=False, least=None, before=before)
         for family in ("IPv4", "IPv6"):
             self.log.wait_line(f'"First sync done" ipFamily="{family}"', timeout=patience)
         return self

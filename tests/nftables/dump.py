@@ -2,8 +2,8 @@
 """The kernel's table, read by nft, and what of it must not depend on how it came about.
 
 Two things may: which slot holds which endpoint, and the number of an affinity id. So slots become the sorted list of
-what they hold, once they are known to be dense, and an id becomes the set of destinations that it belongs to. What packets
-have written is left out.
+what they hold, once they are known to be dense; the id of a service port becomes its name, and that of an endpoint the endpoint with its
+service port. What packets have written is left out.
 """
 import json
 import re
@@ -12,11 +12,18 @@ from evaluator import Table
 
 NAMES = {4: 'ip', 6: 'ip6'}
 SLOTS = ('endpoints', 'local-endpoints', 'nodeport-endpoints', 'nodeport-local-endpoints')
-MEMORY = ('affinity', 'local-affinity')
+#: What packets write.
+MEMORY = re.compile(r'(local-)?clients-\d+|full-clients')
+#: Names with the number of a service port in them.
+OWN = re.compile(r'\b(recall|local-recall|remember|clients|local-clients)-(\d+)\b')
+ID = re.compile(r'\b1[0-9a-f]{3}:[0-9a-f]+\b')
+ID_BASE = 0x10000000
+#: Key of the member that is none: the mark above all ids.
+MARK = '1000:0'
 #: Whose elements stay for a while after their last use.
 LINGERING = 'hairpin-connections'
 #: Chains that are made when they are needed and kept until the next start.
-ON_DEMAND = re.compile(r'(nodeport-)?(masq-|local-)?pick-\d+|remember-\d+')
+ON_DEMAND = re.compile(r'(nodeport-)?(masq-|local-)?pick-\d+')
 
 
 def read(namespace, family):
@@ -35,12 +42,27 @@ def groups(values):
     return {key: sorted(found.values(), key=str) for key, found in slots.items()}
 
 
+def id_of(number):
+    """As nft prints it."""
+    whole = ID_BASE + int(number)
+    return f'{whole >> 16:x}:{whole & 0xffff:x}'
+
+
 def names_of_ids(table):
-    found = {}
-    for name in ('affinity-ids', 'nodeport-affinity-ids'):
-        for key, number in table.containers[name].values.items():
-            found.setdefault(number, []).append((name, *map(str, key)))
-    return {number: tuple(sorted(keys)) for number, keys in found.items()}
+    """Of service ports what the comment of their map says; of endpoints that and what they are."""
+    names = {id_of(name.removeprefix('clients-')): container.comment for name, container in table.containers.items()
+             if name.startswith('clients-')}
+    for (port, *endpoint), number in table.containers['members'].values.items():
+        assert number not in names, f'{number} is two things'
+        if port != MARK:
+            names[number] = (names[port], *map(str, endpoint))
+    return names
+
+
+def plain_text(ids, text):
+    """With names instead of numbers."""
+    text = OWN.sub(lambda found: f'{found[1]} of {ids.get(id_of(found[2]), "nobody")}', text)
+    return ID.sub(lambda found: str(ids.get(found[0], found[0])), text)
 
 
 def canonical(table):
@@ -50,15 +72,25 @@ def canonical(table):
     def plain(thing):
         if isinstance(thing, tuple):
             return tuple(plain(part) for part in thing)
-        return ids.get(thing, thing) if isinstance(thing, str) else thing
+        if thing in ids:
+            return ids[thing]
+        return plain_text(ids, thing) if isinstance(thing, str) else thing
 
     made = {}
     for name, container in table.containers.items():
-        if name in MEMORY:
+        if MEMORY.fullmatch(name):
+            made[plain_text(ids, name)] = {}
             continue
         values = groups(container.values) if name in SLOTS else container.values
-        made[name] = {plain(key): value if isinstance(value, list) else plain(value) for key, value in values.items()}
+        made[name] = {plain(key): value if isinstance(value, list) else plain(value) for key, value in values.items()
+                      if not (name == 'members' and key[0] == MARK)}
     return made
+
+
+def canonical_rules(table):
+    ids = names_of_ids(table)
+    return {plain_text(ids, name): [plain_text(ids, json.dumps(rule)) for rule in rules]
+            for name, rules in table.rules.items()}
 
 
 def differences(one, other, lingering=None):
@@ -77,11 +109,11 @@ def differences(one, other, lingering=None):
 
 def chain_differences(grown, fresh):
     """Chains that the grown table must not have, or has otherwise."""
-    lines = [f'chain {name}: only after changes' for name in grown.rules
-             if name not in fresh.rules and not ON_DEMAND.fullmatch(name)]
-    lines += [f'chain {name}: missing after changes' for name in fresh.rules if name not in grown.rules]
-    return lines + [f'chain {name}: {grown.rules[name]} / {fresh.rules[name]}' for name in fresh.rules
-                    if name in grown.rules and grown.rules[name] != fresh.rules[name]]
+    grown, fresh = canonical_rules(grown), canonical_rules(fresh)
+    lines = [f'chain {name}: only after changes' for name in grown if name not in fresh and not ON_DEMAND.fullmatch(name)]
+    lines += [f'chain {name}: missing after changes' for name in fresh if name not in grown]
+    return lines + [f'chain {name}: {grown[name]} / {fresh[name]}' for name in fresh
+                    if name in grown and grown[name] != fresh[name]]
 
 
 def picks_agree(table):

@@ -287,10 +287,14 @@ class Machine:
                 for chance, target in targets]
 
     def _update_text(self, text, state):
-        """nft 1.0.6 has no JSON for `update` of a map and prints it as a rule would have it."""
-        found = re.fullmatch(r'update @(\S+) \{ (ip6?) saddr \. meta priority timeout \S+ : \2 daddr \. th dport \}', text)
+        """nft 1.0.6 has no JSON for `update` of a map and prints it as a rule would have it.
+
+        What is deleted is a client whose endpoint has gone: for this packet it makes no difference."""
+        if re.fullmatch(r'delete @\S+ \{ ip6? saddr : meta priority \}', text):
+            return state
+        found = re.fullmatch(r'update @(\S+) \{ ip6? saddr timeout \S+ : meta priority \}', text)
         assert found, f'unknown statement {text}'
-        update = Update(found[1], (state.source, state.priority), (state.destination, state.port))
+        update = Update(found[1], state.source, state.priority)
         return replace(state, updates=(*state.updates, update))
 
     def chain(self, name, state, depth=0):

@@ -76,12 +76,12 @@ class Host(Lab):
 
     # -- the daemon
 
-    def start(self, *flags, wait=True, least="0s"):
-        """least: --iptables-min-sync-period; None: none is given."""
+    def start(self, *flags, wait=True, least="0s", before=()):
+        """least: --iptables-min-sync-period; None: none is given. before: a program that runs the daemon, and its arguments."""
         os.makedirs(f"{self.folder}/manifests", exist_ok=True)
         if not self.objects:
             self.write()
-        argv = [program(), "run", "--manifests", f"{self.folder}/manifests", f"--hostname-override={NODE}", "--v=2",
+        argv = [*before, program(), "run", "--manifests", f"{self.folder}/manifests", f"--hostname-override={NODE}", "--v=2",
                 *([f"--iptables-min-sync-period={least}"] if least else []), "--conntrack-max-per-core=0",
                 "--cluster-cidr=10.244.0.0/16,fd00:10:244::/48", *flags]
         self.arguments = argv

@@ -78,6 +78,19 @@ def test_numbers_follow_what_happens(running, mode):
         assert before['kubeproxy_sync_proxy_rules_iptables_total{ip_family="IPv4",table="nat"}'] > 10
 
 
+def test_services_that_ask_for_what_is_not_theirs_are_counted(hosts, mode):
+    host = hosts()
+    dns = Service("dns", 11, [Pod("a", 3)])
+    evil = Service("evil", 12, [Pod("b", 4)], externalIPs=[dns.cluster_ip[4]])
+    host.write(dns, evil)
+    host.start(f"--proxy-mode={mode}")
+    numbers = scrape.values(host.ask("/metrics").body)
+    found = {labels: value for (name, labels), value in numbers.items() if name == "portolan_address_conflicts"}
+    host.stop()
+    assert {labels for labels, value in found.items() if value} == {(("ip_family", "IPv4"), ("kind", "cluster_ip"))}
+    assert len(found) == 6
+
+
 def test_the_process_is_described(running):
     metrics = running.metrics()
     assert metrics["process_resident_memory_bytes"] == pytest.approx(running.status("VmRSS:") * 1024, rel=0.2)
@@ -188,7 +201,7 @@ CROWD = """
 import json, socket, sys
 held = [socket.create_connection(("127.0.0.1", 10249)) for _ in range(int(sys.argv[1]))]
 with socket.create_connection(("127.0.0.1", 10249), timeout=5) as late:
-    late.sendall(b"GET /proxyMode HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n")
+    late.sendall(b"GET /proxyMode HTTP/1.1\\r\\nHost: localhost\\r\\n\\r\\n")
     answer = late.recv(4096).decode()
 print(json.dumps(answer.split("\\r\\n")[0]))
 """

@@ -120,11 +120,12 @@ CALL = re.compile(r'\b(log_error|log_warning|log_info|LOG_CALL|log_debug(?=\([^,
                   r'((?:[^;"]|"(?:[^"\\]|\\.)*")*?)(?:,\s*KV\(|\);)', re.S)
 #: Those that get their message from elsewhere: from fail(), from a variable called message, from a source.
 ELSEWHERE = {"message", "LOG_SEVERITY_INFO, important ? 0 : 2, message", "severity, 0, text"}
-VARIABLE = re.compile(r"\bconst char \*message = ([^;]*);", re.S)
+VARIABLE = re.compile(r"\bconst char \*message =\s([^;]*);", re.S)
 #: What sources report, to be logged as it is.
-REPORT = re.compile(r"\b(?:say|notice|add_notice|report|snprintf\(text, sizeof\(text\),)[ (]([^;]*);", re.S)
+REPORT = re.compile(r"\b(?:say|notice|add_notice|report|snprintf\(text, size(?:of\(text\))?,)[\s(]([^;]*);", re.S)
 #: Parts of reports whose lines are told apart without them.
-PUT_IN = {", keeping the previous version", "too many files", ": did you mean ", "(no name)", "(no apiVersion)"}
+PUT_IN = {", keeping the previous version", "too many files", ": did you mean ", "(no name)", "(no apiVersion)",
+          " without endpoints"}
 FAILURE = re.compile(r'\[API_FAILURE_\w+\] = \{"([^"]+)", "([^"]*)"')
 LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"')
 

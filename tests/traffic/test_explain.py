@@ -86,8 +86,10 @@ def check_reached(question, found, cluster):
     pods = {f"[{pod.address[6]}]:8080" if family == 6 else f"{pod.address[4]}:8080": pod.name
             for pod in cluster.pods + cluster.remote_pods}
     masqueraded = {pods[outcome["endpoint"]]: outcome["masquerade"] for outcome in found["outcomes"]}
-    answers = question.sender.request(question.address, question.port, service.proto, count=20 * len(masqueraded),
-                                      parallel=8)
+    # the first connection alone, or several of a new client could each find another pod before it is remembered
+    answers = question.sender.request(question.address, question.port, service.proto, count=1)
+    answers += question.sender.request(question.address, question.port, service.proto, count=20 * len(masqueraded),
+                                       parallel=8)
     assert not any(answer.error for answer in answers), describe(answers)
     seen = {answer.pod for answer in answers}
     if service.affinity:
@@ -177,6 +179,141 @@ def test_a_missing_element_is_named_where_it_is_missing(cluster):
     cluster.node.run("nft", "delete", "element", "ip", "kube-proxy", "service-ips", f"{{ {key} }}")
     code, out, _ = cluster.node.run(*words, check=False)
     assert code == 3 and "kernel: this element is missing" in out
+
+
+@pytest.fixture
+def meddled(cluster):
+    """meddled(tool, *words) changes a rule behind the daemon's back and is what `explain --kernel` then says of Service 62."""
+    web = cluster.service(62, cluster.pods)
+    cluster.daemon.stop()  # or it would repair the rule
+    cluster.node.run("sh", "-c", "iptables-save >/run/before")
+
+    def explain_after(*words):
+        before = run_question(cluster, web)
+        assert before[0] == 0 and "has the rules that are named here" in before[1]
+        cluster.node.run(*words)
+        return run_question(cluster, web)
+
+    yield explain_after
+    cluster.node.run("sh", "-c", "iptables-restore </run/before")  # rules of others are not the daemon's to remove
+    cluster.daemon.start()
+
+
+def run_question(cluster, service):
+    code, out, _ = cluster.node.run(program(), "explain", f"{service.cluster_ip[4]}:80", "--from", CLIENT[4], "--kernel",
+                                    *cluster.daemon.flags, check=False)
+    return code, " ".join(out.split())
+
+
+def rule_handle(cluster, chain, words):
+    listed = cluster.node.run("nft", "-a", "list", "chain", "ip", "kube-proxy", chain)
+    return next(line.rsplit(" ", 1)[1] for line in listed.splitlines() if words in line)
+
+
+@pytest.mark.only("nftables")
+def test_a_rule_replaced_by_a_drop_is_a_difference(cluster, meddled):
+    handle = rule_handle(cluster, "services", "vmap @service-ips")
+    code, out = meddled("nft", "replace", "rule", "ip", "kube-proxy", "services", "handle", handle, "drop")
+    assert code == 3
+    assert "kernel: this rule is missing" in out
+    assert "chain services has a rule that is not planned: drop" in out
+
+
+@pytest.mark.only("nftables")
+@pytest.mark.parametrize("chain", ["services", "filter-forward", "nat-prerouting"])
+def test_a_foreign_rule_before_ours_is_a_difference(meddled, chain):
+    code, out = meddled("nft", "insert", "rule", "ip", "kube-proxy", chain, "ip", "saddr", "192.0.2.77", "accept")
+    assert code == 3
+    assert f"chain {chain} has a rule that is not planned: ip saddr 192.0.2.77 accept" in out
+
+
+@pytest.mark.only("nftables")
+def test_a_foreign_base_chain_on_the_way_is_a_difference(meddled):
+    code, out = meddled("nft", "add chain ip kube-proxy late { type filter hook forward priority 5; policy drop; }")
+    assert code == 3
+    assert "there is a chain late that is not planned: type filter hook forward priority 5; policy drop;" in out
+
+
+@pytest.mark.only("nftables")
+def test_a_foreign_chain_off_the_way_is_no_difference(meddled):
+    code, out = meddled("nft", "add chain ip kube-proxy late { type filter hook input priority 5; policy drop; }")
+    assert code == 0, out
+
+
+@pytest.mark.only("nftables")
+def test_an_element_with_another_verdict_is_a_difference(cluster):
+    refused = cluster.service(63, [])
+    cluster.daemon.stop()
+    key = f"{refused.cluster_ip[4]} . tcp . 80"
+    assert run_question(cluster, refused)[0] == 1
+    cluster.node.run("nft", f"delete element ip kube-proxy no-endpoint-services {{ {key} }}; "
+                            f"add element ip kube-proxy no-endpoint-services {{ {key} : accept }}")
+    code, out = run_question(cluster, refused)
+    cluster.daemon.start()
+    assert code == 3 and "kernel: this element is missing" in out and f"not planned: {key} : accept" in out
+
+
+@pytest.mark.only("nftables")
+def test_an_element_of_another_service_is_no_difference(meddled):
+    code, out = meddled("nft", "add element ip kube-proxy service-ips { 10.96.0.99 . tcp . 80 : drop }")
+    assert code == 0, out
+
+
+@pytest.mark.only("iptables")
+@pytest.mark.parametrize("variant", ["nft", "legacy"])
+def test_a_filter_rule_replaced_by_a_drop_is_a_difference(clusters, variant):
+    cluster = clusters(f"--iptables-variant={variant}")
+    web = cluster.service(62, cluster.pods)
+    cluster.daemon.stop()
+    assert run_question(cluster, web)[0] == 0
+    cluster.node.run(f"iptables-{variant}", "-R", "KUBE-FORWARD", "2", "-j", "DROP")
+    code, out = run_question(cluster, web)
+    cluster.daemon.start()
+    assert code == 3
+    assert "chain KUBE-FORWARD has a rule that is not planned: -A KUBE-FORWARD -j DROP" in out
+
+
+@pytest.mark.only("iptables")
+@pytest.mark.parametrize("table,chain", [("filter", "KUBE-PROXY-FIREWALL"), ("nat", "KUBE-SERVICES")])
+def test_a_foreign_rule_in_a_chain_of_ours_is_a_difference(meddled, table, chain):
+    code, out = meddled("iptables", "-t", table, "-I", chain, "-s", "192.0.2.77", "-j", "ACCEPT")
+    assert code == 3
+    assert f"chain {chain} has a rule that is not planned: -A {chain} -s 192.0.2.77/32 -j ACCEPT" in out
+
+
+@pytest.mark.only("iptables")
+def test_what_the_packet_does_not_meet_is_no_difference(meddled):
+    code, out = meddled("sh", "-c", "iptables -t nat -I KUBE-NODEPORTS -j ACCEPT && iptables -t nat -A PREROUTING -j ACCEPT && "
+                                    "iptables -t nat -I OUTPUT -j ACCEPT && iptables -I INPUT -j DROP")
+    assert code == 0 and "another program" not in out, out
+
+
+@pytest.mark.only("iptables")
+@pytest.mark.parametrize("table,chain,words", [
+    ("nat", "PREROUTING", "-j ACCEPT"), ("nat", "PREROUTING", "-p tcp -j DNAT --to-destination 10.244.1.99:80"),
+    ("nat", "POSTROUTING", "-j RETURN"), ("filter", "FORWARD", "-s 192.0.2.0/24 -j DROP"), ("filter", "FORWARD", "-g OTHERS"),
+])
+def test_a_rule_of_another_program_that_may_take_the_packet_is_a_difference(meddled, table, chain, words):
+    code, out = meddled("sh", "-c", f"iptables -t {table} -N OTHERS && iptables -t {table} -I {chain} {words}")
+    assert code == 3, out
+    assert f"a rule of another program stands before ours in {table} {chain} and may take the packet away: -A {chain} {words}" in out
+    assert "But the kernel's rules differ" in out
+
+
+@pytest.mark.only("iptables")
+@pytest.mark.parametrize("table,chain,words", [
+    ("nat", "PREROUTING", "-j OTHERS"), ("filter", "FORWARD", "-j OTHERS"), ("nat", "POSTROUTING", "-j MARK --set-xmark 0x1/0x1"),
+])
+def test_a_rule_of_another_program_that_lets_the_packet_go_on_is_a_note(meddled, table, chain, words):
+    code, out = meddled("sh", "-c", f"iptables -t {table} -N OTHERS && iptables -t {table} -I {chain} {words}")
+    assert code == 0, out
+    assert f"a rule of another program stands before ours in {table} {chain}: -A {chain} {words}" in out
+
+
+@pytest.mark.only("iptables")
+def test_a_rule_for_known_connections_is_in_no_new_one_s_way(meddled):
+    code, out = meddled("iptables", "-I", "FORWARD", "-m", "conntrack", "--ctstate", "RELATED,ESTABLISHED", "-j", "ACCEPT")
+    assert code == 0 and "another program" not in out, out
 
 
 @pytest.mark.parametrize("words,code", [(["10.96.0.250:80"], 1), (["nonsense"], 2), ([], 2)])

@@ -240,6 +240,8 @@ attr_unused static size_t cluster_count_rules(const struct cluster *c, enum tabl
 	size_t in_nat = 0;
 
 	for (const char *line = cluster_nat(c); *line; line = strchr(line, '\n') + 1)
-		in_nat += has_prefix(line, "-A ");
-	return table == TABLE_NAT ? in_nat : cluster_count_lines(c, "-A ", "") - in_nat;
+		in_nat += has_prefix(line, "-A ") || has_prefix(line, "-I ");
+	if (table == TABLE_NAT)
+		return in_nat;
+	return cluster_count_lines(c, "-A ", "") + cluster_count_lines(c, "-I ", "") - in_nat;
 }

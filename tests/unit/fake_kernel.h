@@ -94,14 +94,22 @@ static struct fake_chain *fake_chain_of(struct fake_kernel *kernel, enum table t
 	return fake_kernel_need(kernel, table, name);
 }
 
-static void fake_append(struct fake_kernel *kernel, enum table table, const char *line)
+static void fake_add(struct fake_kernel *kernel, enum table table, const char *line, bool first)
 {
 	struct fake_chain *chain = fake_chain_of(kernel, table, line);
+	size_t at = first ? 0 : chain->n;
 
 	kernel->operations++;
 	fake_refer(kernel, table, line, 1);
 	array_grow(&chain->lines, &chain->capacity, chain->n, sizeof(*chain->lines));
-	chain->lines[chain->n++] = xstrdup(line);
+	memmove(chain->lines + at + 1, chain->lines + at, (chain->n - at) * sizeof(*chain->lines));
+	chain->lines[at] = xstrdup(line);
+	chain->n++;
+}
+
+static void fake_append(struct fake_kernel *kernel, enum table table, const char *line)
+{
+	fake_add(kernel, table, line, false);
 }
 
 static void fake_remove(struct fake_kernel *kernel, enum table table, const char *line)
@@ -180,6 +188,16 @@ static void fake_txn_rule(struct txn *txn, const struct rule *rule)
 	fake_append(fake->kernel, rule->table, line);
 }
 
+static void fake_txn_insert_rule(struct txn *txn, const struct rule *rule)
+{
+	struct fake_txn *fake = (struct fake_txn *)txn;
+	char line[RULE_TEXT_MAX];
+
+	restore_rule_line(rule, line);
+	fake_txn_check(fake, line);
+	fake_add(fake->kernel, rule->table, line, true);
+}
+
 static void fake_txn_remove_rule(struct txn *txn, const struct rule *rule)
 {
 	struct fake_txn *fake = (struct fake_txn *)txn;
@@ -208,6 +226,7 @@ attr_unused static void fake_txn_init(struct fake_txn *txn, struct fake_kernel *
 	static const struct txn_ops ops = {
 		.chain = fake_txn_chain,
 		.rule = fake_txn_rule,
+		.insert_rule = fake_txn_insert_rule,
 		.remove_rule = fake_txn_remove_rule,
 		.delete_chain = fake_txn_delete_chain,
 		.subject = fake_txn_subject,
@@ -230,6 +249,9 @@ static void fake_line(struct fake_kernel *kernel, enum table table, char *line)
 		fake_declare(kernel, table, line + 1);
 	} else if (has_prefix(line, "-A ")) {
 		fake_append(kernel, table, line);
+	} else if (has_prefix(line, "-I ")) {
+		line[1] = 'A';
+		fake_add(kernel, table, line, true);
 	} else if (has_prefix(line, "-D ")) {
 		line[1] = 'A';
 		fake_remove(kernel, table, line);
@@ -341,6 +363,14 @@ static const char *fake_place(const char *line, char *buffer, size_t size)
 	return buffer;
 }
 
+/* An entry for a cluster IP. Those of filter KUBE-SERVICES, which refuse, are all for one. */
+static bool fake_leads(const char *line)
+{
+	return has_prefix(line, "-A KUBE-SERVICES ") &&
+	       (strstr(line, " cluster IP\"") || strstr(line, " endpoints\""));
+}
+
+/* As they stand, but for the ports of a Service that lead: their order is free. */
 static int fake_compare_lines(const void *a, const void *b)
 {
 	const char *const *x = *(const char *const *const *)a;
@@ -349,7 +379,9 @@ static int fake_compare_lines(const void *a, const void *b)
 	int order = strcmp(fake_place(*x, buffers[0], sizeof(buffers[0])),
 			   fake_place(*y, buffers[1], sizeof(buffers[1])));
 
-	return order ? order : (x > y) - (x < y); /* as they stand */
+	if (order == 0 && fake_leads(*x) && fake_leads(*y))
+		order = strcmp(*x, *y);
+	return order ? order : (x > y) - (x < y);
 }
 
 static bool fake_is_shared(const char *name)
@@ -376,6 +408,20 @@ static void fake_put_line(const char *line, struct text *ret)
 	end = comment + strlen(" -m comment --comment ");
 	end = *end == '"' ? strchr(end + 1, '"') + 1 : strchrnul(end, ' ');
 	text_printf(ret, "%.*s%s\n", (int)(comment - line), line, end);
+}
+
+/* Entries of cluster IPs come first; of an index, in each of its chains. */
+static void fake_check_leading(const struct fake_chain *chain)
+{
+	bool followed = false;
+
+	for (size_t i = 0; i < chain->n; i++) {
+		bool leads = strstr(chain->lines[i], " cluster IP\"");
+
+		if (followed && leads)
+			fail_msg("%s stands behind %s", chain->lines[i], chain->lines[i - 1]);
+		followed = !leads && !strstr(chain->lines[i], " -j " FAKE_INDEX);
+	}
 }
 
 static void fake_put_rules(const struct fake_chain *chain, struct text *ret)
@@ -423,8 +469,8 @@ static int fake_compare_chains(const void *a, const void *b)
 }
 
 /*
- * Equal states give equal texts: services may stand in any order in the shared chains, and what an
- * index leads to stands in KUBE-SERVICES.
+ * Entries of cluster IPs must come first in KUBE-SERVICES. Equal states give equal texts: services may
+ * otherwise stand in any order in the shared chains, and what an index leads to stands in KUBE-SERVICES.
  */
 attr_unused static char *fake_kernel_dump(const struct fake_kernel *kernel)
 {
@@ -435,8 +481,12 @@ attr_unused static char *fake_kernel_dump(const struct fake_kernel *kernel)
 		cleanup_free struct fake_chain **order = xcalloc(chains->count + 1, sizeof(*order));
 		size_t at = 0, n = 0;
 
-		while ((order[n] = map_next(chains, &at)))
+		while ((order[n] = map_next(chains, &at))) {
+			if (has_prefix(order[n]->name, FAKE_INDEX) ||
+			    streq(order[n]->name, "KUBE-SERVICES"))
+				fake_check_leading(order[n]);
 			n += !has_prefix(order[n]->name, FAKE_INDEX);
+		}
 		qsort(order, n, sizeof(*order), fake_compare_chains);
 		text_printf(&text, "*%s\n", table_name((enum table)i));
 		for (size_t k = 0; k < n; k++)

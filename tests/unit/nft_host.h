@@ -322,6 +322,24 @@ attr_unused static bool host_is_right(struct host *host)
 	return streq(there, foretold);
 }
 
+/* In nat KUBE-SERVICES no entry of a cluster IP stands behind that of another address. */
+attr_unused static void host_expect_leading(struct host *host)
+{
+	cleanup_free char *listing = host_save(host);
+	char *rest = listing, *line;
+	bool followed = false;
+
+	while ((line = strsep(&rest, "\n"))) {
+		bool leads = strstr(line, " cluster IP\"");
+
+		if (!has_prefix(line, "-A KUBE-SERVICES "))
+			continue;
+		if (leads && followed)
+			fail_msg("too late: %s", line);
+		followed = !leads && !strstr(line, " endpoints\"");
+	}
+}
+
 attr_unused static void host_expect(struct host *host)
 {
 	cleanup_free char *there = host_sorted(host_save(host));

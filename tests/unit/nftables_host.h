@@ -22,7 +22,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "backends/backend.h"
+#include "backends/modes.h"
 #include "base/log.h"
 #include "plan_world.h"
 
@@ -89,8 +89,8 @@ attr_unused static void host_init(struct node_host *host)
 		.arg = host,
 	};
 	host->loop = event_base_new();
-	if (backend_nftables.open(host->loop, &host->world.settings, &host->events, &host->backend,
-				  &err) < 0)
+	if (backend_nftables.open(host->loop, NULL, &host->world.settings, &host->events,
+				  &host->backend, &err) < 0)
 		fail_msg("%s", err.text);
 }
 

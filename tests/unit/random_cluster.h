@@ -82,14 +82,22 @@ static const char *random_cluster_ip(struct random_cluster *r, char *buffer, siz
 	return buffer;
 }
 
+/* Few, so that Services meet; or what may be the cluster IP of one. */
+static const char *random_outside(struct random_cluster *r, char *buffer, size_t size)
+{
+	if (random_one_in(r, 4))
+		return random_cluster_ip(r, buffer, size);
+	return random_address(r, 200, 4, buffer, size);
+}
+
 static void random_addresses(struct random_cluster *r, struct service *service)
 {
 	char ip[64];
 
 	for (unsigned int n = random_below(r, 3); n > 0 && random_one_in(r, 2); n--)
-		build_external_ip(service, random_address(r, 200, 4, ip, sizeof(ip)));
+		build_external_ip(service, random_outside(r, ip, sizeof(ip)));
 	for (unsigned int n = random_below(r, 3); n > 0 && random_one_in(r, 2); n--)
-		build_vip(service, random_address(r, 200, 4, ip, sizeof(ip)));
+		build_vip(service, random_outside(r, ip, sizeof(ip)));
 }
 
 static void random_ranges(struct random_cluster *r, struct service *service)
@@ -130,6 +138,7 @@ attr_unused static struct service *random_service(struct random_cluster *r, cons
 	char ip[64];
 	struct service *service = build_service(key, random_cluster_ip(r, ip, sizeof(ip)));
 
+	service->created_s = (uint32_t)strlen(key) % 4; /* the same whenever it comes again */
 	random_ports(r, service);
 	if (random_one_in(r, 2))
 		random_addresses(r, service);

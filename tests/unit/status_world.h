@@ -3,6 +3,7 @@
 
 /* A model with a few Services and what a status page reads of it, for tests; brings cmocka along. */
 
+#include "backends/modes.h"
 #include "build.h"
 #include "model/model.h"
 #include "page/status_source.h"
@@ -40,6 +41,7 @@ attr_unused static void status_gauges(void *arg, struct status_gauges *ret)
 
 	*ret = world->gauges;
 	ret->reason = xstrdup_or_null(world->gauges.reason);
+	ret->degraded = xstrdup_or_null(world->gauges.degraded);
 }
 
 attr_unused static void status_traffic(void *arg attr_unused, status_traffic_fn *each,
@@ -49,7 +51,7 @@ attr_unused static void status_traffic(void *arg attr_unused, status_traffic_fn 
 	each(each_arg, "default", "web", "80", 3);
 }
 
-attr_unused static struct status_world *status_world_new(enum explain_mode mode)
+attr_unused static struct status_world *status_world_new(const struct backend_ops *backend)
 {
 	struct status_world *world = xcalloc(1, sizeof(*world));
 
@@ -68,7 +70,7 @@ attr_unused static struct status_world *status_world_new(enum explain_mode mode)
 	node_ports_init(&world->settings.node_ports, FAMILY_IPV4, NULL, 0);
 	world->source = (struct status_source){
 		.model = world->model,
-		.mode = mode,
+		.backend = backend,
 		.node_name = STATUS_NODE,
 		.version = "1.2.3",
 		.kubernetes = "v1.36",

@@ -5,7 +5,7 @@
 #include <errno.h>
 
 #include "build.h"
-#include "explain/aim.h"
+#include "inspect/aim.h"
 
 struct fixture {
 	struct model *model;

@@ -2,7 +2,7 @@
 /* Services and slices go into a real model; the boxes, links and pictures made from it are looked at. */
 #include <stdio.h>
 
-#include "chart/chart.h"
+#include "inspect/chart.h"
 #include "plan_world.h"
 
 static struct chart *draw(struct world *world, bool chain_names)

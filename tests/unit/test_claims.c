@@ -92,6 +92,20 @@ static void ties_go_by_namespace_and_name_and_no_age_is_old(void **state attr_un
 	world_done(&world);
 }
 
+static void a_cluster_ip_goes_before_older_external_ones(void **state attr_unused)
+{
+	struct world world = world_new();
+	struct claims claims = {0};
+	struct served *old = add(&world, &claims, "ns/old", "10.96.0.1", 100);
+	struct served *young = add(&world, &claims, "ns/young", "198.51.100.1", 300);
+
+	assert_line(&claims, SHARED, "ns/young ns/old");
+	claims_done(&claims);
+	drop(old);
+	drop(young);
+	world_done(&world);
+}
+
 static void the_owner_changes_only_when_the_kernel_has_agreed(void **state attr_unused)
 {
 	struct world world = world_new();
@@ -160,6 +174,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_oldest_is_first_whatever_the_order_of_coming),
 		cmocka_unit_test(ties_go_by_namespace_and_name_and_no_age_is_old),
+		cmocka_unit_test(a_cluster_ip_goes_before_older_external_ones),
 		cmocka_unit_test(the_owner_changes_only_when_the_kernel_has_agreed),
 		cmocka_unit_test(the_next_in_line_takes_over_and_the_last_one_leaves_nothing),
 		cmocka_unit_test(each_destination_is_touched_once),

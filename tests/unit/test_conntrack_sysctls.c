@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <sys/wait.h>
+
 #include "fake_tools.h"
 #include "kernel/conntrack_sysctls.h"
 #include "kernel/sysctl.h"
@@ -143,13 +145,35 @@ static void the_first_error_ends_it(void **state attr_unused)
 	assert_file(UDP, "5");
 }
 
+/* The kernel shows the file to root alone; a limit that is already set needs no more of it. */
+static void another_user_reads_the_buckets_elsewhere(void **state attr_unused)
+{
+	const struct conntrack_limits limits = {.max = 4000};
+	struct err err;
+	int status = -1;
+	pid_t pid;
+
+	if (geteuid() != 0)
+		skip();
+	fake_write(&fake, LIMIT, "4000\n");
+	fake_write(&fake, FOLDER "nf_conntrack_buckets", "1000\n");
+	assert_int_equal(chmod(fake.folder, 0755), 0);
+	assert_int_equal(chmod(buckets, 0600), 0);
+	pid = fork();
+	if (pid == 0)
+		_exit(setresuid(65534, 65534, 65534) < 0 ? 1
+							 : -conntrack_sysctls_set(&limits, &err));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(the_limit_follows_the_cores), TEST(nothing_asked_nothing_touched),
 		TEST(each_is_set_on_its_own),      TEST(a_larger_table_gets_more_buckets),
-		TEST(the_first_error_ends_it),
+		TEST(the_first_error_ends_it),     TEST(another_user_reads_the_buckets_elsewhere),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -107,7 +107,7 @@ static void on_turn(evutil_socket_t fd attr_unused, short what attr_unused, void
 	event_add(seen->other, &at_once);
 }
 
-static struct seen walk_on(struct nfnetlink_line *line, uint32_t status, size_t most)
+static struct seen walk_on(struct nfnetlink_conn *line, uint32_t status, size_t most)
 {
 	struct seen seen = {.loop = event_base_new()};
 	const struct conntrack_walk_config config = {.line = line,
@@ -176,7 +176,7 @@ static void a_large_table_is_read_in_slices(void **state attr_unused)
 /* A walk that ended early has left answers in its socket: nobody may read them. */
 static void only_a_socket_without_answers_is_given_back(void **state attr_unused)
 {
-	struct nfnetlink_line line = {0};
+	struct nfnetlink_conn line = {0};
 	struct conntrack_stats stats;
 	struct mnl_socket *socket;
 	struct err err;
@@ -195,7 +195,7 @@ static void only_a_socket_without_answers_is_given_back(void **state attr_unused
 	assert_null(line.socket);
 	assert_int_equal(conntrack_stats(&line, &stats, &err), 0);
 	assert_int_equal(walk_on(&line, 0, 0).n, MANY);
-	nfnetlink_line_done(&line);
+	nfnetlink_conn_done(&line);
 }
 
 static int refuse(const struct nlmsghdr *message attr_unused, void *arg attr_unused)
@@ -206,7 +206,7 @@ static int refuse(const struct nlmsghdr *message attr_unused, void *arg attr_unu
 
 static void what_a_broken_dump_leaves_reaches_nobody(void **state attr_unused)
 {
-	struct nfnetlink_line line = {0};
+	struct nfnetlink_conn line = {0};
 	struct conntrack_stats stats;
 	struct mnl_socket *socket;
 	struct err err;
@@ -224,7 +224,7 @@ static void what_a_broken_dump_leaves_reaches_nobody(void **state attr_unused)
 	assert_int_equal(conntrack_stats(&line, &stats, &err), 0);
 	assert_int_equal(stats.entries, MANY);
 	assert_ptr_equal(line.socket, socket);
-	nfnetlink_line_done(&line);
+	nfnetlink_conn_done(&line);
 }
 
 static void a_walk_can_be_given_up(void **state attr_unused)

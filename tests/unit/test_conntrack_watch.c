@@ -16,7 +16,7 @@
 
 #include "base/clock.h"
 #include "build.h"
-#include "cli/conntrack_watch.h"
+#include "conntrack/conntrack_watch.h"
 
 static struct {
 	struct event_base *loop;
@@ -35,7 +35,7 @@ static int64_t now_ns(void)
 	return lab.now_ns;
 }
 
-static int stats(struct nfnetlink_line *line, struct conntrack_stats *ret, struct err *err)
+static int stats(struct nfnetlink_conn *line, struct conntrack_stats *ret, struct err *err)
 {
 	int r = lab.stats_fail ? err_set(err, -ENOENT, "no such table")
 			       : conntrack_stats(line, ret, err);

@@ -118,6 +118,32 @@ static void service_to_service_map_nothing(void **state attr_unused)
 		       CONVERT_SKIP_NO_CLUSTER_IP);
 }
 
+/* Of these an API server's last good version stays: nothing in them asks to be left out. */
+static void a_service_that_lacks_something_is_a_mistake(void **state attr_unused)
+{
+	static const struct {
+		const char *text;
+		bool mistake;
+	} rows[] = {
+		{"metadata: {name: web}", true},
+		{"{metadata: {name: web}, spec: {clusterIP: 10.0.0.1}}", true},
+		{"{metadata: {name: web}, spec: {type: Anycast, ports: [{port: 80}]}}", true},
+		{"{metadata: {name: web}, spec: {type: Anycast, clusterIP: 10.0.0.1}}", true},
+		{"{metadata: {name: web}, spec: {clusterIP: None}}", false},
+		{"{metadata: {name: web}, spec: {type: ExternalName}}", false},
+		{"metadata: {name: web, labels: {" LABEL_PROXY_NAME ": other}}", false},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		enum convert_skip skip = CONVERT_SKIP_NONE;
+		struct service *service;
+		struct err err;
+
+		assert_int_equal(try_service(rows[i].text, &service, &skip, &err), 0);
+		assert_int_equal(convert_skip_is_mistake(skip), rows[i].mistake);
+	}
+}
+
 static void service_to_service_map_headless(void **state attr_unused)
 {
 	assert_skipped("{metadata: {name: web}, spec: {clusterIP: None, ports: [{port: 80}]}}",
@@ -327,11 +353,6 @@ static void affinity_has_its_time(void **state attr_unused)
 			       "{clientIP: {timeoutSeconds: 30}}");
 	assert_int_equal(service->sticky_seconds, 0);
 	service_unref(service);
-	assert_refused(
-		"{metadata: {name: web}, spec: {clusterIP: 10.0.0.1, ports: [{port: 80}], "
-		"sessionAffinity: ClientIP, sessionAffinityConfig: "
-		"{clientIP: {timeoutSeconds: 86401}}}}",
-		"sessionAffinityConfig.clientIP.timeoutSeconds 86401 is not between 1 and 86400");
 }
 
 static void the_annotation_about_connections_is_read(void **state)
@@ -369,58 +390,145 @@ static void the_annotation_about_connections_is_read(void **state)
 
 #define SPEC(s) "{metadata: {name: web}, spec: {clusterIP: 10.0.0.1, " s "}}"
 
-static void bad_ports_are_refused(void **state attr_unused)
+/* "CLUSTER-IPS | PORTS | POLICIES AND AFFINITY" */
+static void describe(const struct service *service, char *ret, size_t size)
 {
-	assert_refused(SPEC("ports: [{port: 80}, {name: b, port: 0}]"),
-		       "spec.ports[1]: port 0 is not between 1 and 65535");
+	ret[0] = '\0';
+	for (int family = 0; family < FAMILY_COUNT; family++) {
+		char addr[ADDR_TEXT_MAX];
+
+		if (!service->has_cluster_ip[family])
+			continue;
+		addr_print(&service->cluster_ip[family], addr);
+		append(ret, size, addr);
+	}
+	append(ret, size, "|");
+	for (size_t i = 0; i < service->n_ports; i++) {
+		const struct service_port *port = &service->ports[i];
+		char *text cleanup_free = xasprintf("%s:%u/%s:%u", port->name, port->port,
+						    protocol_name(port->protocol), port->node_port);
+
+		append(ret, size, text);
+	}
+	append(ret, size, "|");
+	if (service->external_local)
+		append(ret, size, "external-local");
+	if (service->internal_local)
+		append(ret, size, "internal-local");
+	if (service->sticky_seconds) {
+		char *text cleanup_free = xasprintf("%us", service->sticky_seconds);
+
+		append(ret, size, text);
+	}
+}
+
+#define IP "clusterIP: 10.0.0.1, "
+
+/* The table of docs/operations.md: a wrong value takes itself away, never the Service. */
+static void what_can_be_served_of_a_service_is_served(void **state attr_unused)
+{
+	static const struct {
+		const char *spec, *expected, *note;
+	} rows[] = {
+		{IP "type: Mesh, externalTrafficPolicy: Local, ports: [{port: 80, nodePort: 9}]",
+		 "10.0.0.1 | :80/tcp:9 |",
+		 "spec.type \"Mesh\" is not known, the other fields count\n"},
+		{IP "type: NodePort, externalTrafficPolicy: PreferLocal, ports: [{port: 80}]",
+		 "10.0.0.1 | :80/tcp:0 |",
+		 "spec.externalTrafficPolicy \"PreferLocal\" is not known, it counts as Cluster\n"},
+		{IP "internalTrafficPolicy: PreferLocal, ports: [{port: 80}]",
+		 "10.0.0.1 | :80/tcp:0 |",
+		 "spec.internalTrafficPolicy \"PreferLocal\" is not known, it counts as Cluster\n"},
+		{IP "sessionAffinity: Cookie, ports: [{port: 80}]", "10.0.0.1 | :80/tcp:0 |",
+		 "spec.sessionAffinity \"Cookie\" is not known, it counts as None\n"},
+		{IP "ipFamilies: [IPv9], ports: [{port: 80}]", "10.0.0.1 | :80/tcp:0 |",
+		 "spec.ipFamilies \"IPv9\" is not known, the cluster IP itself counts\n"},
+		{"clusterIPs: [10.0.0.1, x], ipFamilies: [IPv4, IPv6], ports: [{port: 80}]",
+		 "10.0.0.1 | :80/tcp:0 |", "cluster IP \"x\" is not an address, it is left out\n"},
+		{IP "ports: [{port: 80}, {name: b, port: 0}]", "10.0.0.1 | :80/tcp:0 |",
+		 "spec.ports[1]: port 0 is not between 1 and 65535, this port is left out\n"},
+		{IP "ports: [{name: a, port: 80, protocol: QUIC}, {name: b, port: 81}]",
+		 "10.0.0.1 | b:81/tcp:0 |",
+		 "spec.ports[0]: a port's protocol \"QUIC\" is none of TCP, UDP and SCTP, this "
+		 "port "
+		 "is left out\n"},
+		{IP "ports: [{name: 'a b', port: 80}, {name: b, port: 81}]",
+		 "10.0.0.1 | b:81/tcp:0 |",
+		 "spec.ports[0]: a port's name \"a b\" is not a name that Kubernetes allows, this "
+		 "port is left out\n"},
+		{IP "ports: [{port: 80, nodePort: 70000}]", "10.0.0.1 | :80/tcp:0 |",
+		 "nodePort 70000 is not between 1 and 65535, it is left out\n"},
+		{IP "ports: [{port: 80, nodePort: -1}]", "10.0.0.1 | :80/tcp:0 |",
+		 "nodePort -1 is not between 1 and 65535, it is left out\n"},
+		{IP "ports: [{port: 80}, {port: 81}]", "10.0.0.1 | :80/tcp:0 |",
+		 "spec.ports[1]: two ports are named \"\", this port is left out\n"},
+		{IP "ports: [{name: a, port: 80}, {name: b, port: 80}]", "10.0.0.1 | a:80/tcp:0 |",
+		 "spec.ports[1]: two ports are tcp 80, this port is left out\n"},
+		{IP "ports: [{name: a, port: 80, nodePort: 9}, {name: b, port: 81, nodePort: 9}]",
+		 "10.0.0.1 | a:80/tcp:9 |",
+		 "spec.ports[1]: two ports have the nodePort 9, this port is left out\n"},
+		{IP "type: LoadBalancer, externalTrafficPolicy: Local, healthCheckNodePort: 65537, "
+		    "ports: [{port: 80}]",
+		 "10.0.0.1 | :80/tcp:0 | external-local",
+		 "healthCheckNodePort 65537 is not between 1 and 65535, it is left out\n"},
+		{IP "sessionAffinity: ClientIP, sessionAffinityConfig: {clientIP: "
+		    "{timeoutSeconds: 0}}, ports: [{port: 80}]",
+		 "10.0.0.1 | :80/tcp:0 | 10800s",
+		 "sessionAffinityConfig.clientIP.timeoutSeconds 0 is not between 1 and 86400, "
+		 "10800 "
+		 "is used\n"},
+		{IP "sessionAffinity: ClientIP, sessionAffinityConfig: {clientIP: "
+		    "{timeoutSeconds: 86401}}, ports: [{port: 80}]",
+		 "10.0.0.1 | :80/tcp:0 | 86400s",
+		 "sessionAffinityConfig.clientIP.timeoutSeconds 86401 is not between 1 and 86400, "
+		 "86400 is used\n"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct service *service;
+		char text[256];
+
+		notes[0] = '\0';
+		service = service_with(rows[i].spec);
+		describe(service, text, sizeof(text));
+		assert_string_equal(text, rows[i].expected);
+		assert_string_equal(notes, rows[i].note);
+		service_unref(service);
+	}
+}
+
+static void the_same_port_of_two_protocols_is_no_collision(void **state attr_unused)
+{
+	service_unref(service_with("clusterIP: 10.0.0.1, ports: [{name: a, port: 80, nodePort: 9}, "
+				   "{name: b, port: 80, nodePort: 9, protocol: UDP}]"));
+	assert_string_equal(notes, "");
+}
+
+static void a_service_of_which_nothing_can_be_served_is_refused(void **state attr_unused)
+{
 	assert_refused(SPEC("ports: [{name: a}]"),
 		       "spec.ports[0]: port 0 is not between 1 and 65535");
 	assert_refused(SPEC("ports: [{port: 65536}]"),
 		       "spec.ports[0]: port 65536 is not between 1 and 65535");
-	assert_refused(SPEC("ports: [{port: 80, nodePort: 70000}]"),
-		       "spec.ports[0]: nodePort 70000 is not between 1 and 65535");
-	assert_refused(SPEC("ports: [{port: 80, nodePort: -1}]"),
-		       "spec.ports[0]: nodePort -1 is not between 1 and 65535");
 	assert_refused(SPEC("ports: [{port: 80, protocol: tcp}]"),
 		       "spec.ports[0]: a port's protocol \"tcp\" is none of TCP, UDP and SCTP");
-	assert_refused(SPEC("ports: [{port: 80, name: 'a b'}]"),
-		       "spec.ports[0]: a port's name \"a b\" is not a name that Kubernetes allows");
-	assert_refused(SPEC("type: LoadBalancer, externalTrafficPolicy: Local, "
-			    "healthCheckNodePort: 65537, ports: [{port: 80}]"),
-		       "healthCheckNodePort 65537 is not between 1 and 65535");
-}
-
-static void ports_that_collide_are_refused(void **state attr_unused)
-{
-	assert_refused(SPEC("ports: [{port: 80}, {port: 81}]"),
-		       "spec.ports[1]: two ports are named \"\"");
-	assert_refused(SPEC("ports: [{name: a, port: 80}, {name: b, port: 80}]"),
-		       "spec.ports[1]: two ports are tcp 80");
-	assert_refused(SPEC("ports: [{name: a, port: 80, nodePort: 9}, "
-			    "{name: b, port: 81, nodePort: 9}]"),
-		       "spec.ports[1]: two ports have the nodePort 9");
-	service_unref(service_with("clusterIP: 10.0.0.1, ports: [{name: a, port: 80, nodePort: 9}, "
-				   "{name: b, port: 80, nodePort: 9, protocol: UDP}]"));
-}
-
-static void bad_addresses_and_words_are_refused(void **state attr_unused)
-{
 	assert_refused(
 		"{metadata: {name: web}, spec: {clusterIP: 10.0.0.256, ports: [{port: 80}]}}",
 		"cluster IP \"10.0.0.256\" is not an address");
-	assert_refused("{metadata: {name: web}, spec: {clusterIPs: [10.0.0.1, x], "
-		       "ipFamilies: [IPv4, IPv6], ports: [{port: 80}]}}",
-		       "cluster IP \"x\" is not an address");
 	assert_refused("{metadata: {name: web}, spec: {clusterIP: 10.0.0.1, ipFamilies: [IPv6], "
 		       "ports: [{port: 80}]}}",
 		       "cluster IP \"10.0.0.1\" is not of the family that ipFamilies names");
-	assert_refused(SPEC("type: clusterip"), "spec.type \"clusterip\" is not known");
-	assert_refused(SPEC("ipFamilies: [v4]"), "spec.ipFamilies \"v4\" is not known");
-	assert_refused(SPEC("externalTrafficPolicy: local"),
-		       "spec.externalTrafficPolicy \"local\" is not known");
-	assert_refused(SPEC("internalTrafficPolicy: local"),
-		       "spec.internalTrafficPolicy \"local\" is not known");
-	assert_refused(SPEC("sessionAffinity: IP"), "spec.sessionAffinity \"IP\" is not known");
+	assert_refused("{metadata: {name: web}, spec: {clusterIP: x, clusterIPs: [x], ipFamilies: "
+		       "[IPv9], ports: [{port: 80}]}}",
+		       "spec.ipFamilies leads to no cluster IP");
+	assert_string_equal(notes, "");
+}
+
+static void notes_about_one_object_are_bounded(void **state attr_unused)
+{
+	service_unref(service_with("clusterIP: 10.0.0.1, externalIPs: [a, b, c, d, e, f, g, h, i, "
+				   "j]"));
+	assert_non_null(strstr(notes, "\"h\" is not an address\nand 2 more\n"));
 }
 
 static void names_that_kubernetes_refuses_are_refused(void **state attr_unused)
@@ -461,7 +569,7 @@ static int try_slice(const char *text, struct slice **ret, enum convert_skip *re
 
 	if (!message->metadata || !message->metadata->namespace_)
 		defaults_endpoint_slice(message, arena);
-	return convert_slice(message, ret, ret_skip, err);
+	return convert_slice(message, &note_all, ret, ret_skip, err);
 }
 
 #define META(more) "metadata: {name: web-1, labels: {kubernetes.io/service-name: web}" more "}\n"
@@ -584,17 +692,56 @@ static void bad_slices_are_refused(void **state attr_unused)
 							   "IPv6 and FQDN");
 	assert_slice_refused(META("") "addressType: IPv4\nendpoints: [{addresses: [x]}]",
 			     "endpoints[0]: the address \"x\" is none");
-	assert_slice_refused(
-		META("") "addressType: IPv4\nendpoints: [{addresses: ['::1']}]",
-		"endpoints[0]: the address \"::1\" is not of the family that addressType "
-		"names");
 	assert_slice_refused(META("") "ports: [{port: 70000}]",
 			     "ports[0]: port 70000 is not between 1 and 65535");
-	assert_slice_refused(
-		META("") "ports: [{port: 70, name: 'a\"'}]",
-		"ports[0]: a port's name \"a\"\" is not a name that Kubernetes allows");
-	assert_slice_refused(META("") "ports: [{port: 70, protocol: x}]",
-			     "ports[0]: a port's protocol \"x\" is none of TCP, UDP and SCTP");
+	assert_string_equal(notes, "");
+}
+
+static void what_can_be_used_of_a_slice_is_used(void **state attr_unused)
+{
+	static const struct {
+		const char *text, *expected, *note;
+	} rows[] = {
+		{"endpoints: [{addresses: [10.1.0.1]}, {addresses: [x]}, {addresses: [10.1.0.3]}]",
+		 "10.1.0.1 10.1.0.3",
+		 "endpoints[1]: the address \"x\" is none, this endpoint is left out\n"},
+		{"endpoints: [{addresses: ['::1']}, {addresses: [10.1.0.2]}]", "10.1.0.2",
+		 "endpoints[0]: the address \"::1\" is not of the family that addressType names, "
+		 "this endpoint is left out\n"},
+		{"ports: [{port: 1}, {name: b, port: 70000}]", ":1",
+		 "ports[1]: port 70000 is not between 1 and 65535, this port is left out\n"},
+		{"ports: [{name: b, port: 7, protocol: QUIC}, {port: 1}]", ":1",
+		 "ports[0]: a port's protocol \"QUIC\" is none of TCP, UDP and SCTP, this port is "
+		 "left out\n"},
+		{"ports: [{name: 'a\"', port: 7}, {port: 1}]", ":1",
+		 "ports[0]: a port's name \"a\"\" is not a name that Kubernetes allows, this port "
+		 "is left out\n"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		char *object cleanup_free =
+			xasprintf(META("") "addressType: IPv4\n%s", rows[i].text);
+		struct slice *slice;
+		char text[256] = "";
+
+		notes[0] = '\0';
+		slice = slice_with(object);
+		for (size_t j = 0; j < slice->n_ports; j++) {
+			char *port cleanup_free =
+				xasprintf("%s:%u", slice->ports[j].name, slice->ports[j].port);
+
+			append(text, sizeof(text), port);
+		}
+		for (size_t j = 0; j < slice->n_endpoints; j++) {
+			char addr[ADDR_TEXT_MAX];
+
+			addr_print(&slice->endpoints[j].addr, addr);
+			append(text, sizeof(text), addr);
+		}
+		assert_string_equal(text, rows[i].expected);
+		assert_string_equal(notes, rows[i].note);
+		slice_unref(slice);
+	}
 }
 
 static int try_endpoints(const char *text, struct slice ***ret, size_t *ret_n,
@@ -603,7 +750,7 @@ static int try_endpoints(const char *text, struct slice ***ret, size_t *ret_n,
 	K8s__Endpoints *message = must_read(arena, text, &k8s__endpoints__descriptor);
 
 	defaults_endpoints(message, arena);
-	return convert_endpoints(message, ret, ret_n, ret_skip, err);
+	return convert_endpoints(message, &note_all, ret, ret_n, ret_skip, err);
 }
 
 static void endpoints_become_a_slice_for_each_subset_and_family(void **state attr_unused)
@@ -765,6 +912,7 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		T(service_to_service_map_nothing),
+		T(a_service_that_lacks_something_is_a_mistake),
 		T(service_to_service_map_headless),
 		T(service_to_service_map_external_name_even_with_cluster_ip),
 		T(the_label_of_another_proxy_leaves_a_service_out),
@@ -781,9 +929,10 @@ int main(void)
 		T(bad_ips_zero_padded_addresses_are_canonical),
 		T(affinity_has_its_time),
 		T(the_annotation_about_connections_is_read),
-		T(bad_ports_are_refused),
-		T(ports_that_collide_are_refused),
-		T(bad_addresses_and_words_are_refused),
+		T(what_can_be_served_of_a_service_is_served),
+		T(the_same_port_of_two_protocols_is_no_collision),
+		T(a_service_of_which_nothing_can_be_served_is_refused),
+		T(notes_about_one_object_are_bounded),
 		T(names_that_kubernetes_refuses_are_refused),
 		T(labels_and_subdomains),
 		T(a_slice_keeps_what_a_proxy_needs),
@@ -791,6 +940,7 @@ int main(void)
 		T(the_trigger_time_is_read_from_its_annotation),
 		T(slices_that_are_not_for_a_proxy_are_left_out),
 		T(bad_slices_are_refused),
+		T(what_can_be_used_of_a_slice_is_used),
 		T(endpoints_become_a_slice_for_each_subset_and_family),
 		T(endpoints_that_are_not_mirrored_are_left_out),
 		T(a_node_has_addresses_ranges_zone_and_taint),

@@ -215,6 +215,21 @@ static void a_user_name_becomes_basic_authentication(void **state attr_unused)
 	assert_string_equal(get()->authorization, "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==");
 }
 
+/* As in Go: by them only where nothing else says who we are; and the URL is told without them. */
+static void a_user_in_the_url_is_the_last_to_be_asked(void **state attr_unused)
+{
+	struct err err;
+
+	write_config("server: 'https://Aladdin:open%20sesame@k:1/x/'", "token: t");
+	open_config();
+	assert_string_equal(get()->server, "https://k:1/x");
+	assert_string_equal(get()->authorization, "Bearer t");
+	credentials_free(take(world.credentials));
+	assert_int_equal(open_with("", "Aladdin:open%20sesame@127.0.0.1:8080", &err), 0);
+	assert_string_equal(get()->server, "http://127.0.0.1:8080");
+	assert_string_equal(get()->authorization, "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==");
+}
+
 static void the_master_counts_before_the_kubeconfig(void **state attr_unused)
 {
 	struct err err;
@@ -489,6 +504,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CREDENTIALS_TEST(files_and_data_become_access),
 		CREDENTIALS_TEST(a_user_name_becomes_basic_authentication),
+		CREDENTIALS_TEST(a_user_in_the_url_is_the_last_to_be_asked),
 		CREDENTIALS_TEST(the_master_counts_before_the_kubeconfig),
 		CREDENTIALS_TEST(a_master_alone_needs_no_credentials),
 		CREDENTIALS_TEST(a_server_without_a_scheme_is_secure_when_it_can_be),

@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "build.h"
-#include "cli/daemon.h"
+#include "daemon/daemon.h"
 
 #define NODE "apiVersion: v1\nkind: Node\nmetadata: {name: node-a}\n"
 

@@ -139,9 +139,13 @@ static void clients_alone_are_nothing_to_write(void **state attr_unused)
 {
 	struct damage damage = {0};
 
-	take_element(&damage, NFT_MSG_DELSETELEM, "affinity", 1, 8);
+	take_element(&damage, NFT_MSG_DELSETELEM, "clients-7", 1, 4);
+	take_element(&damage, NFT_MSG_NEWSETELEM, "local-clients-12", 1, 4);
+	take_element(&damage, NFT_MSG_NEWSETELEM, "full-clients", 1, 4);
 	assert_true(damage.any && !damage.everything);
-	assert_false(damage.containers[CONTAINER_AFFINITY] || damage.n_keys);
+	assert_int_equal(damage.n_keys, 0);
+	for (enum container i = 0; i < CONTAINER_COUNT; i++)
+		assert_false(damage.containers[i]);
 }
 
 static void what_has_no_name_of_ours_is_everything(void **state attr_unused)
@@ -150,7 +154,7 @@ static void what_has_no_name_of_ours_is_everything(void **state attr_unused)
 		uint8_t type;
 		uint16_t attribute;
 		const char *name;
-	} deeds[] = {
+	} foreign_changes[] = {
 		{NFT_MSG_NEWTABLE, NFTA_TABLE_USERDATA, "x"},
 		{NFT_MSG_DELTABLE, NFTA_TABLE_USERDATA, "x"},
 		{NFT_MSG_NEWCHAIN, NFTA_CHAIN_NAME, "mine"},
@@ -159,13 +163,15 @@ static void what_has_no_name_of_ours_is_everything(void **state attr_unused)
 		{NFT_MSG_NEWSET, NFTA_SET_NAME, "cluster-ips"},
 		{NFT_MSG_DELSET, NFTA_SET_NAME, "cluster-ips"},
 		{NFT_MSG_NEWSETELEM, NFTA_SET_ELEM_LIST_SET, "mine"},
+		{NFT_MSG_NEWSETELEM, NFTA_SET_ELEM_LIST_SET, "clients-x"},
 		{NFT_MSG_NEWOBJ, NFTA_OBJ_NAME, "mine"},
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(deeds); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(foreign_changes); i++) {
 		struct damage damage = {0}, all = {0};
 
-		take_named(&damage, deeds[i].type, deeds[i].attribute, deeds[i].name);
+		take_named(&damage, foreign_changes[i].type, foreign_changes[i].attribute,
+			   foreign_changes[i].name);
 		assert_true(damage.any && damage.everything);
 		damage_merge(&all, &damage);
 		assert_true(all.any && all.everything);

@@ -8,14 +8,15 @@
 
 #include "base/doc.h"
 #include "build.h"
-#include "diff/diff_elements.h"
-#include "diff/diff_iptables.h"
-#include "explain/kernel_rules.h"
+#include "inspect/diff_elements.h"
+#include "inspect/diff_iptables.h"
+#include "inspect/saved_rules.h"
 #include "kernel/nft_message.h"
+#include "model/model.h"
 
 static const struct diff_place place = {FAMILY_IPV4, "nat", "chain", "KUBE-SERVICES"};
 
-/* Lines of one word each; "web=line" is one of Service default/web, "!line" a foreign one, "$line" must be the last. */
+/* Lines of one word each; "web=line" is one of Service default/web, "!line" a foreign one, "$line" must be the last, "~line" was met by no packet. */
 struct side {
 	struct diff_texts texts;
 	char *words;
@@ -29,7 +30,7 @@ static struct side side_of(const char *lines)
 	while ((word = strsep(&rest, " "))) {
 		char *equals = strchr(word, '=');
 		struct diff_text *text;
-		const char *line = equals ? equals + 1 : word + strspn(word, "!$");
+		const char *line = equals ? equals + 1 : word + strspn(word, "!$~");
 
 		if (!*word)
 			continue;
@@ -38,6 +39,7 @@ static struct side side_of(const char *lines)
 		text = diff_texts_add(&side.texts, line, line, equals ? word : NULL);
 		text->foreign = *word == '!';
 		text->last = *word == '$';
+		text->unmet = *word == '~';
 	}
 	return side;
 }
@@ -111,6 +113,13 @@ static void a_line_that_is_there_twice_is_a_difference(void **state attr_unused)
 {
 	expect(diff_unordered, "a b", "a b a", "@@ -2,0 +3,1 @@ chain KUBE-SERVICES\n+a\n");
 	expect(diff_unordered, "a a b", "a b", "@@ -2,1 +1,0 @@ chain KUBE-SERVICES\n-a\n");
+}
+
+static void an_unmet_line_may_be_missing(void **state attr_unused)
+{
+	expect(diff_unordered, "a ~b c", "a c", "");
+	expect(diff_unordered, "a ~b c", "c b a", "");
+	expect(diff_unordered, "a ~b c", "a", "@@ -2,1 +1,0 @@ chain KUBE-SERVICES\n-c\n");
 }
 
 static void foreign_lines_count_but_are_no_difference(void **state attr_unused)
@@ -400,7 +409,7 @@ static struct nftables_rules *nftables_of(struct world *world)
 	struct nftables_rules *rules = nftables_rules_new(FAMILY_IPV4);
 	const struct host host = {&world->address, 1};
 
-	nftables_rules_plan(rules, &world->settings, world->model, &host);
+	nftables_rules_plan(rules, &world->settings, world->model, &host, false);
 	return rules;
 }
 
@@ -555,6 +564,7 @@ int main(void)
 		cmocka_unit_test(ordered_lines_that_changed_places_are_a_difference),
 		cmocka_unit_test(unordered_lines_stand_alone),
 		cmocka_unit_test(a_line_that_is_there_twice_is_a_difference),
+		cmocka_unit_test(an_unmet_line_may_be_missing),
 		cmocka_unit_test(foreign_lines_count_but_are_no_difference),
 		cmocka_unit_test(the_last_line_must_be_the_last),
 		cmocka_unit_test(hunks_belong_to_one_service),

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/util.h"
-#include "cli/duration.h"
+#include "config/duration.h"
 
 #define MS INT64_C(1000000)
 #define S  (1000 * MS)

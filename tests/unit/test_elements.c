@@ -2,12 +2,15 @@
 
 /* Elements of one Service in nftables mode, as nft would write them; and slots, when endpoints change. */
 
+#include <time.h>
+
+#include "backends/nftables/affinity_ids.h"
 #include "backends/nftables/elements.h"
 #include "backends/nftables/slots.h"
 #include "backends/nftables/statement_text.h"
 #include "plan_world.h"
 
-#define ID 0xf0000007u
+#define ID 7
 
 static void print_element(void *arg, const struct element *element)
 {
@@ -19,9 +22,12 @@ static void print_element(void *arg, const struct element *element)
 /* Of all destinations, then of the port, then shared ones; lists must be in their order. */
 static char *print_plan(const struct service_plan *plan)
 {
+	struct affinity_ids ids;
 	cleanup_text struct text text;
 
 	text_init(&text);
+	affinity_ids_init(&ids);
+	ids.next = ID;
 	for (size_t i = 0; i < plan->n_ports; i++) {
 		const struct port_plan *port = &plan->ports[i];
 		size_t n;
@@ -35,9 +41,10 @@ static char *print_plan(const struct service_plan *plan)
 				assert_true(element_compare(&list.v[k], &list.v[k + 1]) < 0);
 			elements_of_destination(port, &v[j], ID, true, print_element, &text);
 		}
-		elements_of_port(port, ID, print_element, &text);
+		elements_of_port(port, &ids, print_element, &text);
 		elements_shared(port, print_element, &text);
 	}
+	affinity_ids_done(&ids);
 	return text_dup(&text);
 }
 
@@ -185,15 +192,51 @@ static void affinity_leads_through_an_id(void **state attr_unused)
 	       "service-ips 10.96.0.1 . tcp . 80 comment \"ns1/svc1\" : goto sticky\n"
 	       "endpoints 10.96.0.1 . tcp . 80 . 0 : 10.1.0.1 . 80\n"
 	       "cluster-picks 10.96.0.1 . tcp . 80 : goto pick-1\n"
-	       "affinity-ids 10.96.0.1 . tcp . 80 : f000:7\n"
+	       "affinity-ids 10.96.0.1 . tcp . 80 : 1000:7\n"
 	       "service-nodeports tcp . 30080 comment \"ns1/svc1\" : goto nodeport-masq-sticky\n"
 	       "nodeport-endpoints tcp . 30080 . 0 : 10.1.0.1 . 80\n"
 	       "nodeport-cluster-picks tcp . 30080 : goto nodeport-pick-1\n"
-	       "nodeport-affinity-ids tcp . 30080 : f000:7\n"
-	       "affinity-timeouts f000:7 : goto remember-60\n"
-	       "cluster-affinity-members f000:7 . 10.1.0.1 . 80\n"
+	       "nodeport-affinity-ids tcp . 30080 : 1000:7\n"
+	       "recalls 1000:7 : jump recall-7\n"
+	       "remembers 1000:7 : goto remember-7\n"
+	       "members 1000:7 . 10.1.0.1 . 80 : 1000:8\n"
+	       "member-endpoints 1000:8 : 10.1.0.1 . 80\n"
 	       "cluster-ips 10.96.0.1\n"
 	       "hairpin-connections 10.1.0.1 . 10.1.0.1 . tcp . 80\n");
+	world_done(&world);
+}
+
+/* An endpoint has one id, whichever way clients come to it. */
+static void endpoints_of_this_node_have_a_memory_of_their_own(void **state attr_unused)
+{
+	struct world world = world_new();
+	struct service *service = build_service(KEY, "10.96.0.1");
+
+	build_port(service, "", PROTOCOL_TCP, 80, 30080);
+	service->sticky_seconds = 60;
+	service->internal_local = true;
+	model_set_service(world.model, service);
+	add_endpoints(&world, "10.1.0.1", "10.1.1.1");
+	expect(&world, "service-ips 10.96.0.1 . tcp . 80 comment \"ns1/svc1\" : goto sticky-local\n"
+		       "local-endpoints 10.96.0.1 . tcp . 80 . 0 : 10.1.0.1 . 80\n"
+		       "local-picks 10.96.0.1 . tcp . 80 : goto local-pick-1\n"
+		       "affinity-ids 10.96.0.1 . tcp . 80 : 1000:7\n"
+		       "service-nodeports tcp . 30080 comment \"ns1/svc1\" : goto "
+		       "nodeport-masq-sticky\n"
+		       "nodeport-endpoints tcp . 30080 . 0 : 10.1.0.1 . 80\n"
+		       "nodeport-endpoints tcp . 30080 . 1 : 10.1.1.1 . 80\n"
+		       "nodeport-cluster-picks tcp . 30080 : goto nodeport-pick-2\n"
+		       "nodeport-affinity-ids tcp . 30080 : 1000:7\n"
+		       "recalls 1000:7 : jump recall-7\n"
+		       "local-recalls 1000:7 : jump local-recall-7\n"
+		       "remembers 1000:7 : goto remember-7\n"
+		       "members 1000:7 . 10.1.0.1 . 80 : 1000:8\n"
+		       "members 1000:7 . 10.1.1.1 . 80 : 1000:9\n"
+		       "member-endpoints 1000:8 : 10.1.0.1 . 80\n"
+		       "member-endpoints 1000:9 : 10.1.1.1 . 80\n"
+		       "local-member-endpoints 1000:8 : 10.1.0.1 . 80\n"
+		       "cluster-ips 10.96.0.1\n"
+		       "hairpin-connections 10.1.0.1 . 10.1.0.1 . tcp . 80\n");
 	world_done(&world);
 }
 
@@ -307,6 +350,47 @@ static void an_endpoint_has_as_many_slots_as_it_weighs(void **state attr_unused)
 	world_done(&world);
 }
 
+#define MANY 60000
+
+/* 2001:db8::NUMBER */
+static struct addr numbered(uint32_t number)
+{
+	struct addr addr = build_addr("2001:db8::");
+
+	addr.bytes[13] = (uint8_t)(number >> 16);
+	addr.bytes[14] = (uint8_t)(number >> 8);
+	addr.bytes[15] = (uint8_t)number;
+	return addr;
+}
+
+/* Each is named twice, and listed once, where it came first. To compare each with each takes seconds. */
+static void many_addresses_are_listed_at_once(void **state attr_unused)
+{
+	static struct addr addresses[2 * MANY];
+	const struct service_port service_port = {.port = 80};
+	const struct port_plan port = {
+		.port = &service_port,
+		.cluster_ip = &(struct addr){.family = FAMILY_IPV6},
+		.external_ips = addresses,
+		.n_external_ips = ARRAY_SIZE(addresses),
+	};
+	cleanup_free struct destination *v = NULL;
+	clock_t start;
+	size_t n;
+
+	for (uint32_t i = 0; i < MANY; i++)
+		addresses[i] = addresses[2 * MANY - 1 - i] = numbered(MANY - i);
+	start = clock();
+	v = elements_destinations(&port, &n);
+	assert_true(clock() - start < CLOCKS_PER_SEC / 4);
+	assert_int_equal(n, 1 + MANY);
+	assert_false(v[0].external);
+	for (size_t i = 0; i < MANY; i++) {
+		assert_true(addr_equal(&v[1 + i].addr, &addresses[i]));
+		assert_true(v[1 + i].external);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -316,10 +400,12 @@ int main(void)
 		cmocka_unit_test(local_policies_have_groups_of_their_own),
 		cmocka_unit_test(without_local_endpoints_others_are_dropped_and_pods_served),
 		cmocka_unit_test(affinity_leads_through_an_id),
+		cmocka_unit_test(endpoints_of_this_node_have_a_memory_of_their_own),
 		cmocka_unit_test(source_ranges_hold_without_endpoints_and_without_overlap),
 		cmocka_unit_test(who_has_a_slot_keeps_it),
 		cmocka_unit_test(equal_endpoints_in_other_slots_are_no_change),
 		cmocka_unit_test(an_endpoint_has_as_many_slots_as_it_weighs),
+		cmocka_unit_test(many_addresses_are_listed_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

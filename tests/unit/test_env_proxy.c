@@ -233,7 +233,7 @@ static void ask(struct request *request, const char *server, const char *proxy_u
 	}
 	event = event_new(request->loop, request->listener, EV_READ, on_connection, request);
 	event_add(event, NULL);
-	assert_int_equal(api_http_new(request->loop, &http, &err), 0);
+	http = api_http_new(request->loop);
 	assert_int_equal(api_http_start(http, &access, &asked, &handler, &call, &err), 0);
 	event_base_dispatch(request->loop);
 	api_http_free(http);

@@ -181,6 +181,48 @@ static void a_flood_becomes_a_trickle(void **state attr_unused)
 	assert_int_equal(n_posted, 2 * EVENTS_BURST + 4);
 }
 
+/* As many as go of a thousand Services of one namespace. */
+static int flood_namespace(const char *ns)
+{
+	int n = 0;
+
+	for (int i = 0; i < 1000; i++) {
+		char name[32];
+		struct events_item item = starting;
+
+		snprintf(name, sizeof(name), "s%d", i);
+		item.kind = "Service";
+		item.ns = ns;
+		item.name = name;
+		n += events_record(events, &item);
+	}
+	return n;
+}
+
+static void a_namespace_takes_none_from_the_others(void **state attr_unused)
+{
+	assert_int_equal(flood_namespace("evil"), EVENTS_NAMESPACE);
+	assert_int_equal(flood_namespace("shop"), EVENTS_NAMESPACE);
+	steady += 5 * EVENTS_REFILL_NS;
+	assert_int_equal(flood_namespace("evil"), 0);
+	steady += EVENTS_ALIKE_NS;
+	assert_int_equal(flood_namespace("evil"), EVENTS_NAMESPACE);
+}
+
+static void namespaces_leave_some_for_the_node(void **state attr_unused)
+{
+	int n = 0;
+
+	for (int i = 0; i < 20; i++) {
+		char ns[32];
+
+		snprintf(ns, sizeof(ns), "evil-%d", i);
+		n += flood_namespace(ns);
+	}
+	assert_int_equal(n, EVENTS_BURST - EVENTS_NODE);
+	assert_int_equal(flood(), EVENTS_NODE);
+}
+
 /* However many went in between: all that can have gone is remembered. */
 static void likeness_is_remembered_through_a_flood(void **state attr_unused)
 {
@@ -203,6 +245,8 @@ int main(void)
 		T(a_note_and_a_name_that_are_too_long_are_cut),
 		T(one_like_another_is_dropped_for_ten_minutes),
 		T(a_flood_becomes_a_trickle),
+		T(a_namespace_takes_none_from_the_others),
+		T(namespaces_leave_some_for_the_node),
 		T(likeness_is_remembered_through_a_flood),
 	};
 

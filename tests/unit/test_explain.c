@@ -4,12 +4,15 @@
 
 #include <stdio.h>
 
+#include "backends/modes.h"
 #include "base/doc.h"
 #include "base/text.h"
 #include "build.h"
-#include "explain/explain.h"
-#include "explain/iptables_rules.h"
-#include "explain/kernel_rules.h"
+#include "inspect/diff_explanation.h"
+#include "inspect/diff_iptables.h"
+#include "inspect/explain.h"
+#include "inspect/iptables_rules.h"
+#include "inspect/saved_rules.h"
 
 #define NODE_IP    "192.168.0.2"
 #define CLUSTER_IP "10.96.0.10"
@@ -17,7 +20,7 @@
 #define VIP        "198.51.100.9"
 
 struct world {
-	enum explain_mode mode;
+	const struct backend_ops *backend;
 	struct model *model;
 	struct settings settings;
 	struct addr addresses[2];
@@ -25,11 +28,11 @@ struct world {
 	struct explanation *found;
 };
 
-static struct world *world_new(enum explain_mode mode)
+static struct world *world_new(const struct backend_ops *backend)
 {
 	struct world *world = xcalloc(1, sizeof(*world));
 
-	world->mode = mode;
+	world->backend = backend;
 	world->model = model_new("node-a", 0);
 	world->settings = (struct settings){
 		.family = FAMILY_IPV4,
@@ -59,13 +62,13 @@ static int teardown(void **state)
 
 static int iptables_setup(void **state)
 {
-	*state = world_new(EXPLAIN_IPTABLES);
+	*state = world_new(&backend_iptables);
 	return 0;
 }
 
 static int nftables_setup(void **state)
 {
-	*state = world_new(EXPLAIN_NFTABLES);
+	*state = world_new(&backend_nftables);
 	return 0;
 }
 
@@ -103,7 +106,7 @@ static const struct explanation *explain(struct world *world, const char *to, ui
 					 const char *from)
 {
 	const struct explain_input input = {
-		.mode = world->mode,
+		.backend = world->backend,
 		.settings = &world->settings,
 		.model = world->model,
 		.host = {world->addresses, ARRAY_SIZE(world->addresses)},
@@ -246,7 +249,7 @@ static void no_ready_endpoint_is_refused(void **state)
 	assert_fate(explain(world, VIP, 80, "outside"), FATE_REJECTED);
 	/* the rules of iptables mode have nothing about external destinations at hook output */
 	assert_fate(explain(world, EXTERNAL, 80, "node"),
-		    world->mode == EXPLAIN_NFTABLES ? FATE_REJECTED : FATE_PASSED);
+		    world->backend == &backend_nftables ? FATE_REJECTED : FATE_PASSED);
 }
 
 static void policy_local_without_local_endpoint_is_dropped(void **state)
@@ -302,7 +305,7 @@ static void an_address_of_no_service_is_left_alone(void **state)
 	assert_fate(explain(world, NODE_IP, 22, "outside"), FATE_PASSED);
 	/* an unused port of a cluster IP: nftables mode refuses it */
 	assert_fate(explain(world, CLUSTER_IP, 81, "pod"),
-		    world->mode == EXPLAIN_NFTABLES ? FATE_REJECTED : FATE_PASSED);
+		    world->backend == &backend_nftables ? FATE_REJECTED : FATE_PASSED);
 	assert_non_null(strstr(world->found->summary, "service default/web has this cluster IP, "
 						      "with 80/tcp"));
 }
@@ -485,7 +488,7 @@ static void document_has_verdict_outcomes_and_summary(void **state)
 static void list_rules(struct world *world, struct saved_rules *saved,
 		       void (*change)(struct saved_rules *saved, const char *line))
 {
-	struct iptables_rules *rules = explain_iptables(world->explain);
+	struct iptables_rules *rules = explain_rules(world->explain);
 	char head[256];
 
 	for (enum table table = 0; table < TABLE_COUNT; table++) {
@@ -522,20 +525,38 @@ static void add_foreign(struct saved_rules *saved, const char *line)
 	saved_rules_line(saved, line);
 }
 
+static void add_plugin(struct saved_rules *saved, const char *line)
+{
+	if (has_prefix(line, "-A PREROUTING"))
+		saved_rules_line(saved, "-A PREROUTING -j CNI-HOSTPORT-DNAT");
+	saved_rules_line(saved, line);
+	if (has_prefix(line, "-A PREROUTING")) /* behind ours */
+		saved_rules_line(saved, "-A PREROUTING -j ACCEPT");
+}
+
+static void add_thief(struct saved_rules *saved, const char *line)
+{
+	if (has_prefix(line, "-A PREROUTING"))
+		saved_rules_line(saved,
+				 "-A PREROUTING -m comment --comment \"-j CNI-X\" -j ACCEPT");
+	saved_rules_line(saved, line);
+}
+
 /* Steps and notes that differ. */
 static void compare(struct world *world,
 		    void (*change)(struct saved_rules *saved, const char *line), size_t *ret_steps,
 		    size_t *ret_notes)
 {
-	struct saved_rules *saved = saved_rules_new();
+	cleanup_saved_rules struct saved_rules *saved = saved_rules_new();
+	cleanup_diff struct diff diff = {0};
 	struct way *way;
 
 	model_set_service(world->model, add_web());
 	model_set_slice(world->model, three_endpoints());
 	explain(world, CLUSTER_IP, 80, "outside");
 	list_rules(world, saved, change);
-	saved_rules_compare(saved, explain_iptables(world->explain), world->found);
-	saved_rules_free(saved);
+	diff_iptables_compare(&diff, explain_rules(world->explain), saved);
+	diff_explanation_tell(&diff, world->found);
 	way = world->found->way;
 	*ret_steps = 0;
 	for (size_t i = 0; i < way->n_outcomes; i++)
@@ -570,7 +591,32 @@ static void a_foreign_rule_on_the_way_is_told(void **state)
 	assert_int_equal(steps, 0);
 	assert_int_equal(notes, 1);
 	assert_string_equal(world->found->kernel_notes[0],
-			    "a rule that is not planned: -A KUBE-SERVICES -s 192.0.2.1/32 -j DROP");
+			    "chain KUBE-SERVICES has a rule that is not planned: -A KUBE-SERVICES "
+			    "-s 192.0.2.1/32 -j DROP");
+}
+
+static void a_plugin_before_ours_is_a_note(void **state)
+{
+	struct world *world = *state;
+	size_t steps, notes;
+
+	compare(world, add_plugin, &steps, &notes);
+	assert_int_equal(notes, 1);
+	assert_string_equal(world->found->kernel_notes[0],
+			    "a rule of another program stands before ours in nat PREROUTING: "
+			    "-A PREROUTING -j CNI-HOSTPORT-DNAT");
+	assert_int_equal(world->found->kernel, KERNEL_SAME);
+}
+
+static void a_rule_before_ours_that_takes_packets_is_a_difference(void **state)
+{
+	struct world *world = *state;
+	size_t steps, notes;
+
+	compare(world, add_thief, &steps, &notes);
+	assert_int_equal(steps, 0);
+	assert_int_equal(notes, 1);
+	assert_int_equal(world->found->kernel, KERNEL_DIFFERS);
 }
 
 #define BOTH(test)                                                        \
@@ -606,6 +652,11 @@ int main(void)
 						iptables_setup, teardown),
 		cmocka_unit_test_setup_teardown(a_foreign_rule_on_the_way_is_told, iptables_setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(a_plugin_before_ours_is_a_note, iptables_setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(
+			a_rule_before_ours_that_takes_packets_is_a_difference, iptables_setup,
+			teardown),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

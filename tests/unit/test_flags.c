@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/nearest.h"
-#include "cli/flags.h"
+#include "config/flags.h"
 
 #define HERE  1u
 #define THERE 2u

@@ -22,6 +22,21 @@ struct lab {
 	size_t body_bytes;
 };
 
+/* accept4() as it is where descriptors are short, for so many times. */
+static unsigned int n_accepts, n_failures;
+
+int __real_accept4(int fd, struct sockaddr *address, socklen_t *length, int flags);
+int __wrap_accept4(int fd, struct sockaddr *address, socklen_t *length, int flags);
+int __wrap_accept4(int fd, struct sockaddr *address, socklen_t *length, int flags)
+{
+	n_accepts++;
+	if (n_failures == 0)
+		return __real_accept4(fd, address, length, flags);
+	n_failures--;
+	errno = EMFILE;
+	return -1;
+}
+
 static void stream_gone(void *arg)
 {
 	struct lab *lab = arg;
@@ -81,7 +96,7 @@ static void answers_and_ends_as_asked(void **state attr_unused)
 
 	lab_open(&lab, &http_limits_default);
 	fd = client(&lab);
-	send_text(fd, "GET /abc?x HTTP/1.1\r\nConnection: close\r\n\r\n");
+	send_text(fd, "GET /abc?x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
 	answer = read_until(&lab, fd, NULL);
 	assert_true(has_prefix(answer, "HTTP/1.1 200 OK\r\nDate: "));
 	assert_non_null(strstr(answer, "\r\nX-Test: yes\r\n"));
@@ -100,11 +115,10 @@ static void several_requests_come_one_after_another(void **state attr_unused)
 
 	lab_open(&lab, &http_limits_default);
 	fd = client(&lab);
-	send_text(fd, "GET /one HTTP/1.1\r\n\r\n");
+	send_text(fd, "GET /one HTTP/1.1\r\nHost: a\r\n\r\n");
 	first = read_until(&lab, fd, "/one");
-	send_text(
-		fd,
-		"HEAD /two HTTP/1.1\r\n\r\nGET /three HTTP/1.0\r\n\r\nGET /four HTTP/1.1\r\n\r\n");
+	send_text(fd, "HEAD /two HTTP/1.1\r\nHost: a\r\n\r\nGET /three HTTP/1.0\r\n\r\nGET /four "
+		      "HTTP/1.1\r\nHost: a\r\n\r\n");
 	rest = read_until(&lab, fd, NULL);
 	assert_non_null(strstr(first, "Connection: keep-alive"));
 	assert_non_null(strstr(rest, "Content-Length: 4\r\n\r\nHTTP/1.1 200 OK")); /* no body */
@@ -189,13 +203,60 @@ static void a_client_that_does_not_read_is_cut_off(void **state attr_unused)
 	lab_open(&lab, &limits);
 	lab.body_bytes = 16 * 1024 * 1024;
 	fd = client(&lab);
-	send_text(fd, "GET / HTTP/1.1\r\n\r\n");
+	send_text(fd, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
 	while (http_server_connections(lab.server) == 0)
 		turn(&lab, fd);
 	while (http_server_connections(lab.server) > 0) {
 		assert_true(clock_now_ns() < limit);
 		turn(&lab, fd);
 	}
+	close(fd);
+	lab_close(&lab);
+}
+
+/* Reads on until the server ends the connection: these are its last words. */
+static void assert_end(struct lab *lab, int fd, const char *words)
+{
+	int64_t limit = clock_now_ns() + PATIENCE_NS;
+	static char data[1024 * 1024];
+	size_t used = 0;
+	ssize_t n;
+
+	while ((n = recv(fd, data + used, sizeof(data) - 1 - used, MSG_DONTWAIT)) != 0) {
+		assert_true(clock_now_ns() < limit);
+		if (n < 0)
+			turn(lab, fd);
+		used += n > 0 ? (size_t)n : 0;
+		if (used > sizeof(data) / 2) { /* the end is enough */
+			memmove(data, data + used - 1024, 1024);
+			used = 1024;
+		}
+	}
+	data[used] = '\0';
+	assert_true(has_suffix(data, words));
+}
+
+static void requests_behind_an_answer_that_is_not_taken_cost_nothing(void **state attr_unused)
+{
+	const struct timeval moment = {.tv_usec = 300 * 1000};
+	struct lab lab;
+	int64_t work;
+	int fd;
+
+	lab_open(&lab, &http_limits_default);
+	lab.body_bytes = 16 * 1024 * 1024;
+	fd = client_connect(lab.server, 4096);
+	send_text(fd, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+	for (int i = 0; i < 1000; i++)
+		send_text(fd, "GET /x HTTP/1.1\r\nHost: a\r\n\r\n");
+	turn(&lab, fd);
+	lab.body_bytes = 0;
+	work = clock_cpu_ns();
+	event_base_loopexit(lab.loop, &moment);
+	event_base_dispatch(lab.loop);
+	assert_in_range(clock_cpu_ns() - work, 0, 100 * CLOCK_NS_PER_MS);
+	send_text(fd, "GET /last HTTP/1.0\r\n\r\n");
+	assert_end(&lab, fd, "/last"); /* and they are answered when it is */
 	close(fd);
 	lab_close(&lab);
 }
@@ -214,13 +275,98 @@ static void one_connection_too_many_takes_the_place_of_an_idle_one(void **state 
 		while (http_server_connections(lab.server) < MIN(i + 1, 2))
 			turn(&lab, fds[i]);
 	}
-	send_text(fds[2], "GET /new HTTP/1.1\r\n\r\n");
+	send_text(fds[2], "GET /new HTTP/1.1\r\nHost: a\r\n\r\n");
 	answer = read_until(&lab, fds[2], "/new");
 	nothing = read_until(&lab, fds[0], NULL);
 	assert_string_equal(nothing, "");
 	assert_int_equal(http_server_connections(lab.server), 2);
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
 		close(fds[i]);
+	lab_close(&lab);
+}
+
+static void who_came_last_is_served_though_all_others_look_busy(void **state attr_unused)
+{
+	struct http_limits limits = http_limits_default;
+	cleanup_free char *answer = NULL;
+	struct lab lab;
+	int fds[3];
+
+	limits.connections = 2;
+	lab_open(&lab, &limits);
+	lab.body_bytes = 16 * 1024 * 1024;
+	for (size_t i = 0; i < 2; i++) { /* they ask, and never read */
+		fds[i] = client_connect(lab.server, 4096);
+		send_text(fds[i], "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+		while (http_server_connections(lab.server) < i + 1)
+			turn(&lab, fds[i]);
+	}
+	turn(&lab, fds[1]);
+	lab.body_bytes = 0;
+	fds[2] = client(&lab);
+	send_text(fds[2], "GET /new HTTP/1.1\r\nHost: a\r\n\r\n");
+	answer = read_until(&lab, fds[2], "/new");
+	assert_int_equal(http_server_connections(lab.server), 2);
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+		close(fds[i]);
+	lab_close(&lab);
+}
+
+/* Two servers, and room for less than both may have. */
+static void connections_of_another_port_give_way(void **state attr_unused)
+{
+	struct connection_budget *budget =
+		connection_budget_new(&(struct connection_budget_config){.descriptors = 48});
+	struct event_base *loop = event_base_new();
+	struct http_config config = {
+		.addr = {.family = FAMILY_IPV4, .bytes = {127, 0, 0, 1}},
+		.limits = http_limits_default,
+		.budget = budget,
+		.kind = CONNECTION_SERVICE,
+		.handler = handle,
+		.arg = &(struct lab){0},
+	};
+	struct http_server *servers[2];
+	cleanup_free char *answer = NULL;
+	struct err err;
+	int fds[32];
+
+	for (size_t i = 0; i < 2; i++)
+		assert_int_equal(http_server_open(loop, &config, &servers[i], &err), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
+		fds[i] = client_connect(servers[i == ARRAY_SIZE(fds) - 1], 0);
+		client_turn(loop, fds[i]);
+	}
+	assert_in_range(http_server_connections(servers[0]), 3, 16);
+	send_text(fds[ARRAY_SIZE(fds) - 1], "GET /other HTTP/1.1\r\nHost: a\r\n\r\n");
+	answer = client_read(loop, fds[ARRAY_SIZE(fds) - 1], "/other");
+	assert_true(connection_budget_refused(budget, CONNECTION_SERVICE) > 16);
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+		close(fds[i]);
+	for (size_t i = 0; i < 2; i++)
+		http_server_close(servers[i]);
+	event_base_free(loop);
+	connection_budget_free(budget);
+}
+
+static void who_cannot_accept_pauses_and_goes_on(void **state attr_unused)
+{
+	const struct timeval while_it_fails = {.tv_usec = 300 * 1000};
+	cleanup_free char *answer = NULL;
+	struct lab lab;
+	int fd;
+
+	lab_open(&lab, &http_limits_default);
+	fd = client(&lab);
+	send_text(fd, "GET /later HTTP/1.1\r\nHost: a\r\n\r\n");
+	n_accepts = 0;
+	n_failures = 1000000;
+	event_base_loopexit(lab.loop, &while_it_fails);
+	event_base_dispatch(lab.loop);
+	assert_in_range(n_accepts, 1, 6); /* 10, 20, 40, 80 and 160 ms behind one another */
+	n_failures = 0;
+	answer = read_until(&lab, fd, "/later");
+	close(fd);
 	lab_close(&lab);
 }
 
@@ -233,7 +379,7 @@ static void a_stream_goes_on_until_the_client_leaves(void **state attr_unused)
 
 	lab_open(&lab, &http_limits_default);
 	fd = client(&lab);
-	send_text(fd, "GET /stream HTTP/1.1\r\n\r\n");
+	send_text(fd, "GET /stream HTTP/1.1\r\nHost: a\r\n\r\n");
 	head = read_until(&lab, fd, "\r\n\r\n");
 	assert_non_null(strstr(head, "Content-Type: text/event-stream\r\n"));
 	http_stream_send(lab.stream, "data: 1\n\n", 9);
@@ -258,7 +404,7 @@ static void a_stream_that_lags_behind_is_cut_off(void **state attr_unused)
 	limits.stream_bytes = sizeof(block) + 1024;
 	lab_open(&lab, &limits);
 	fd = client(&lab);
-	send_text(fd, "GET /stream HTTP/1.1\r\n\r\n");
+	send_text(fd, "GET /stream HTTP/1.1\r\nHost: a\r\n\r\n");
 	while (!lab.stream)
 		turn(&lab, fd);
 	http_stream_send(lab.stream, block, sizeof(block));
@@ -437,7 +583,11 @@ int main(void)
 		cmocka_unit_test(nonsense_and_huge_headers_are_refused),
 		cmocka_unit_test(a_request_that_trickles_in_is_cut_off),
 		cmocka_unit_test(a_client_that_does_not_read_is_cut_off),
+		cmocka_unit_test(requests_behind_an_answer_that_is_not_taken_cost_nothing),
 		cmocka_unit_test(one_connection_too_many_takes_the_place_of_an_idle_one),
+		cmocka_unit_test(who_came_last_is_served_though_all_others_look_busy),
+		cmocka_unit_test(connections_of_another_port_give_way),
+		cmocka_unit_test(who_cannot_accept_pauses_and_goes_on),
 		cmocka_unit_test(a_stream_goes_on_until_the_client_leaves),
 		cmocka_unit_test(a_stream_that_lags_behind_is_cut_off),
 		cmocka_unit_test(an_address_in_use_is_named),

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "backends/backend.h"
+#include "backends/iptables/host.h"
 #include "backends/iptables/restore_writer.h"
 #include "backends/iptables/ruleset.h"
+#include "backends/modes.h"
 #include "base/clock.h"
 #include "build.h"
 #include "fake_tools.h"
@@ -10,6 +11,7 @@
 
 /* A backend on pretended tools and a pretended /proc. */
 struct context {
+	struct backend_host host; /* the variant AUTO: what `iptables` is */
 	struct fake fake;
 	struct event_base *loop;
 	struct settings settings;
@@ -90,8 +92,8 @@ static int tear_down(void **state)
 
 static int try_open(struct context *context)
 {
-	return backend_iptables.open(context->loop, &context->settings, &context->events,
-				     &context->backend, &context->err);
+	return backend_iptables.open(context->loop, &context->host, &context->settings,
+				     &context->events, &context->backend, &context->err);
 }
 
 /* Opens in a network namespace of its own, because counters are created for real. */
@@ -432,7 +434,7 @@ static void changes_during_a_sync_wait_for_the_next(void **state)
 	assert_null(strstr(first, "ns2/svc2:p80"));
 	assert_int_equal(run_sync(context), 0);
 	second = fake_read(&context->fake, "input");
-	assert_int_equal(count(second, "-A KUBE-SERVICES -m comment --comment \"ns2/svc2:p80 "), 1);
+	assert_int_equal(count(second, "-I KUBE-SERVICES -m comment --comment \"ns2/svc2:p80 "), 1);
 	assert_int_equal(count(second, "-D KUBE-SERVICES -m comment --comment \"ns1/svc1:p80 "), 1);
 	assert_int_equal(count(second, "ns1/svc1:p80"), 1);
 }
@@ -499,7 +501,7 @@ static void open_sets_route_localnet_when_it_differs(void **state)
 
 	assert_int_equal(try_open(context), 0);
 	value = fake_read(&context->fake, "sys/net/ipv4/conf/all/route_localnet");
-	assert_string_equal(value, "1");
+	assert_string_equal(value, "1\n");
 }
 
 static void open_leaves_route_localnet_without_localhost_node_ports(void **state)
@@ -570,10 +572,8 @@ static void dual_stack_discovery_both(void **state)
 {
 	struct context *context = *state;
 
-	assert_int_equal(backend_iptables.usable(FAMILY_IPV4, IPTABLES_VARIANT_AUTO, &context->err),
-			 1);
-	assert_int_equal(backend_iptables.usable(FAMILY_IPV6, IPTABLES_VARIANT_AUTO, &context->err),
-			 1);
+	assert_int_equal(backend_iptables.usable(&context->host, FAMILY_IPV4, &context->err), 1);
+	assert_int_equal(backend_iptables.usable(&context->host, FAMILY_IPV6, &context->err), 1);
 	fake_expect_log(&context->fake,
 			"iptables --version\niptables -w 5 -S POSTROUTING -t nat\n"
 			"ip6tables --version\nip6tables -w 5 -S POSTROUTING -t nat\n");
@@ -585,10 +585,8 @@ static void dual_stack_discovery_only_ipv4(void **state)
 
 	fake_answer(&context->fake, "ip6tables*-S*", 3, false,
 		    "can't initialize ip6tables table `nat'");
-	assert_int_equal(backend_iptables.usable(FAMILY_IPV4, IPTABLES_VARIANT_AUTO, &context->err),
-			 1);
-	assert_int_equal(backend_iptables.usable(FAMILY_IPV6, IPTABLES_VARIANT_AUTO, &context->err),
-			 0);
+	assert_int_equal(backend_iptables.usable(&context->host, FAMILY_IPV4, &context->err), 1);
+	assert_int_equal(backend_iptables.usable(&context->host, FAMILY_IPV6, &context->err), 0);
 	assert_non_null(strstr(context->err.text, "can't initialize ip6tables table `nat'"));
 }
 
@@ -597,10 +595,8 @@ static void dual_stack_discovery_only_ipv6(void **state)
 	struct context *context = *state;
 
 	fake_answer(&context->fake, "iptables*-S*", 3, false, "no");
-	assert_int_equal(backend_iptables.usable(FAMILY_IPV4, IPTABLES_VARIANT_AUTO, &context->err),
-			 0);
-	assert_int_equal(backend_iptables.usable(FAMILY_IPV6, IPTABLES_VARIANT_AUTO, &context->err),
-			 1);
+	assert_int_equal(backend_iptables.usable(&context->host, FAMILY_IPV4, &context->err), 0);
+	assert_int_equal(backend_iptables.usable(&context->host, FAMILY_IPV6, &context->err), 1);
 }
 
 static void dual_stack_discovery_none(void **state)
@@ -608,11 +604,9 @@ static void dual_stack_discovery_none(void **state)
 	struct context *context = *state;
 
 	setenv("PATH", "/nonexistent", 1);
-	assert_int_equal(backend_iptables.usable(FAMILY_IPV4, IPTABLES_VARIANT_AUTO, &context->err),
-			 0);
+	assert_int_equal(backend_iptables.usable(&context->host, FAMILY_IPV4, &context->err), 0);
 	assert_string_equal(context->err.text, "program 'iptables' not found in PATH");
-	assert_int_equal(backend_iptables.usable(FAMILY_IPV6, IPTABLES_VARIANT_AUTO, &context->err),
-			 0);
+	assert_int_equal(backend_iptables.usable(&context->host, FAMILY_IPV6, &context->err), 0);
 	assert_string_equal(context->err.text, "program 'ip6tables' not found in PATH");
 }
 
@@ -621,14 +615,12 @@ static void ipv6_needs_a_kernel_that_has_it_on(void **state)
 	struct context *context = *state;
 
 	fake_write(&context->fake, "sys/net/ipv6/conf/all/disable_ipv6", "1\n");
-	assert_int_equal(backend_iptables.usable(FAMILY_IPV6, IPTABLES_VARIANT_AUTO, &context->err),
-			 0);
+	assert_int_equal(backend_iptables.usable(&context->host, FAMILY_IPV6, &context->err), 0);
 	assert_string_equal(context->err.text,
 			    "IPv6 is turned off (sysctl net/ipv6/conf/all/disable_ipv6)");
 	fake_write(&context->fake, "sys/net/ipv6/conf/all/disable_ipv6", "0\n");
 	fake_remove(&context->fake, "net/if_inet6");
-	assert_int_equal(backend_iptables.usable(FAMILY_IPV6, IPTABLES_VARIANT_AUTO, &context->err),
-			 0);
+	assert_int_equal(backend_iptables.usable(&context->host, FAMILY_IPV6, &context->err), 0);
 	assert_string_equal(context->err.text, "the kernel has no IPv6");
 	fake_expect_log(&context->fake, "");
 }

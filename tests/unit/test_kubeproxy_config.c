@@ -3,10 +3,10 @@
 #include <errno.h>
 
 #include "build.h"
-#include "cli/kubeproxy_config.h"
-#include "cli/kubeproxy_fields.h"
-#include "cli/message.h"
-#include "cli/options.h"
+#include "config/kubeproxy_config.h"
+#include "config/kubeproxy_fields.h"
+#include "config/message.h"
+#include "config/options.h"
 
 #define HEAD "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n"
 

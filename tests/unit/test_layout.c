@@ -23,6 +23,25 @@ static void flush_chain(struct writer *writer attr_unused, struct chain chain)
 	text_printf(said, "flush %s\n", name);
 }
 
+static void delete_chain(struct writer *writer attr_unused, struct chain chain)
+{
+	char name[CHAIN_NAME_MAX];
+
+	chain_name(chain, name);
+	text_printf(said, "delete %s\n", name);
+}
+
+static void delete_clients(struct writer *writer attr_unused, enum container container,
+			   uint32_t number)
+{
+	char name[CONTAINER_NAME_MAX];
+
+	container_name(container, number, name);
+	text_printf(said, "delete %s\n", name);
+}
+
+static const struct state_delta_ops delta_ops = {flush_chain, delete_chain, delete_clients};
+
 /* Commands about rules and flushes alone, of the chain or, in a difference, of all. */
 static char *sync_of(struct world *world, struct state *state, bool full)
 {
@@ -43,7 +62,7 @@ static char *sync_of(struct world *world, struct state *state, bool full)
 	if (full)
 		state_write_chains(state, &script.writer);
 	else
-		state_write_delta(state, &script.writer, flush_chain);
+		state_write_delta(state, &script.writer, &delta_ops);
 	script_writer_finish(&script);
 	state_end(state, true, NULL, NULL);
 	rest = copy = text_dup(&all);

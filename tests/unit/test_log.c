@@ -91,7 +91,9 @@ static void severity_is_the_first_letter(void **state attr_unused)
 
 static void file_is_named_without_its_folder(void **state attr_unused)
 {
-	log_write(LOG_SEVERITY_INFO, 0, "../src/sources/manifests.c", 77, "m", NULL, 0);
+	struct log_site site = {.file = "../src/sources/manifests.c", .line = 77};
+
+	log_write(&site, LOG_SEVERITY_INFO, 0, "m", NULL, 0);
 	assert_non_null(strstr(next_write(), " manifests.c:77] \"m\"\n"));
 }
 

@@ -907,6 +907,96 @@ static void a_folder_that_vanishes_leaves_everything_in_force(void **state attr_
 	wait_told("+svc default/a:3\n");
 }
 
+static int64_t guard_now_ms;
+
+static int64_t guard_clock(void)
+{
+	return guard_now_ms;
+}
+
+static void on_held(void *arg attr_unused, const struct source_held *held)
+{
+	text_printf(&told, "held %s %zu\n", held->resource, held->n);
+}
+
+/* n Services in two files, followed with a guard; what was told until then is forgotten. */
+static void start_guarded(int n)
+{
+	const struct manifests_guard guard = {.on = true, .held = on_held, .now_ms = guard_clock};
+	struct text files[2] = {{0}, {0}};
+
+	for (int i = 0; i < n; i++)
+		text_printf(&files[i % 2],
+			    "---\n{apiVersion: v1, kind: Service, metadata: {name: s%d}, "
+			    "spec: {clusterIP: 10.0.0.1, ports: [{port: 1}]}}\n",
+			    i);
+	for (int i = 0; i < 2; i++) {
+		char *content cleanup_free = text_dup(&files[i]);
+
+		write_file(i ? "b.yaml" : "a.yaml", content);
+		text_done(&files[i]);
+	}
+	guard_now_ms = 1000;
+	start();
+	manifests_set_guard(manifests, &guard);
+	text_done(&told);
+	text_init(&told);
+}
+
+#define HELD                                                                                      \
+	"E The folder manifests has no manifests any more, its 20 Services are held back for 60 " \
+	"s, or until SIGUSR2\n"
+
+static void a_folder_that_is_suddenly_empty_is_held_back(void **state attr_unused)
+{
+	start_guarded(20);
+	remove_file("a.yaml");
+	remove_file("b.yaml");
+	wait_said("has no manifests any more");
+	assert_said(HELD);
+	assert_told("held services 20\n");
+	write_file("a.yaml", SERVICE("s0", 1)); /* then it is not empty, and what it says counts */
+	wait_told("-svc default/s1\n");
+	assert_said("I What the folder manifests lacks is held back no more: it has manifests "
+		    "again\n");
+}
+
+static void a_folder_that_stays_empty_is_believed_after_a_minute(void **state attr_unused)
+{
+	start_guarded(20);
+	remove_file("a.yaml");
+	remove_file("b.yaml");
+	wait_said("has no manifests any more");
+	assert_told("held services 20\n");
+	guard_now_ms += 60000;
+	write_file("README", "makes it look");
+	wait_told("-svc default/s19\n");
+	assert_said(HELD "I What the folder manifests lacks is held back no more: it had none for "
+			 "a minute\n");
+}
+
+static void a_folder_that_is_held_back_goes_when_asked_for(void **state attr_unused)
+{
+	start_guarded(20);
+	assert_false(manifests_release(manifests));
+	remove_file("a.yaml");
+	remove_file("b.yaml");
+	wait_said("has no manifests any more");
+	assert_true(manifests_release(manifests));
+	assert_true(holds(&told, "-svc default/s19\n"));
+	assert_true(holds(&told, "held services 0\n"));
+	assert_true(holds(&said, "held back no more: it was asked for\n"));
+}
+
+static void few_services_of_a_folder_go_at_once(void **state attr_unused)
+{
+	start_guarded(19);
+	remove_file("a.yaml");
+	remove_file("b.yaml");
+	wait_told("-svc default/s18\n");
+	assert_said("");
+}
+
 static void a_folder_that_is_replaced_is_followed(void **state attr_unused)
 {
 	char *old cleanup_free = xasprintf("%s/old", root);
@@ -992,6 +1082,10 @@ int main(void)
 		T(a_burst_of_events_is_one_scan),
 		T(lost_events_cause_a_scan),
 		T(a_folder_that_vanishes_leaves_everything_in_force),
+		T(a_folder_that_is_suddenly_empty_is_held_back),
+		T(a_folder_that_stays_empty_is_believed_after_a_minute),
+		T(a_folder_that_is_held_back_goes_when_asked_for),
+		T(few_services_of_a_folder_go_at_once),
 		T(a_folder_that_is_replaced_is_followed),
 		T(a_folder_behind_a_link_is_followed),
 	};

@@ -90,9 +90,8 @@ static void start(struct node_host *host)
 	host_watch(host);
 }
 
-/* The id that clients of ns1/sticky are remembered by is the first one. */
-#define CLIENT \
-	"element ip kube-proxy affinity '{ 192.0.2.9 . f000:1 timeout 1h : 10.1.1.1 . 8080 }'"
+/* ns1/sticky has the first number, and its endpoints the next. */
+#define CLIENT "element ip kube-proxy clients-1 '{ 192.0.2.9 timeout 1h : 1000:3 }'"
 
 static void expect_repaired(struct node_host *host, const char *command, const char *wanted,
 			    bool full)
@@ -180,7 +179,8 @@ static void chains_get_their_rules_again(void **state attr_unused)
 		"nft delete rule " TABLE "nat-prerouting handle " HANDLE("nat-prerouting"),
 		"nft replace rule " TABLE "services handle " HANDLE("services") " drop",
 		"nft flush chain " TABLE "services",
-		"nft flush chain " TABLE "pick-3 && nft flush chain " TABLE "remember-10800",
+		"nft flush chain " TABLE "pick-3 && nft flush chain " TABLE "remember-1",
+		"nft insert rule " TABLE "recall-1 drop",
 		"nft flush chain " TABLE "filter-input \\; flush map " TABLE "service-nodeports",
 		NULL,
 	};
@@ -193,8 +193,10 @@ static void chains_themselves_are_made_again(void **state attr_unused)
 	static const char *const commands[] = {
 		"nft flush chain " TABLE "nat-output \\; delete chain " TABLE "nat-output",
 		"nft chain " TABLE "filter-forward '{ policy drop; }'",
-		"nft delete element " TABLE "affinity-timeouts '{ f000:1 }' \\; flush chain " TABLE
-		"remember-10800 \\; delete chain " TABLE "remember-10800",
+		"nft delete element " TABLE "remembers '{ 1000:1 }' \\; flush chain " TABLE
+		"remember-1 \\; delete chain " TABLE "remember-1",
+		"nft delete element " TABLE "recalls '{ 1000:1 }' \\; flush chain " TABLE
+		"recall-1 \\; delete chain " TABLE "recall-1",
 		NULL,
 	};
 
@@ -206,6 +208,8 @@ static void what_is_not_known_by_its_name_takes_a_full_sync(void **state attr_un
 	static const char *const commands[] = {
 		"nft add chain " TABLE "mine",
 		"nft add chain " TABLE "pick-77",
+		"nft add chain " TABLE "recall-77",
+		"nft add map " TABLE "clients-77 '{ type ipv4_addr : classid; }'",
 		"nft add chain " TABLE "mine \\; insert rule " TABLE "services jump mine",
 		"nft add set " TABLE "mine '{ type ipv4_addr; }' \\; delete set " TABLE "mine",
 		"for n in $(seq 16); do nft add rule " TABLE "pick-$n drop \\; add rule " TABLE
@@ -226,16 +230,17 @@ static void clients_keep_their_endpoints(void **state attr_unused)
 	host_run("nft add " CLIENT);
 	host_sync(&host);
 	wanted = listing();
-	assert_non_null(strstr(wanted, "192.0.2.9 . f000:1"));
-	for (int i = 0; i < 2; i++) {
-		const char *command =
-			i == 0 ? "nft flush chain " TABLE "remember"
-			       : "nft add element " TABLE
-				 "affinity '{ 192.0.2.8 . f000:1 timeout 1h : 192.0.2.66 . 1 }'";
+	assert_non_null(strstr(wanted, "192.0.2.9 "));
+	for (int i = 0; i < 3; i++) {
+		static const char *const commands[] = {"nft flush chain " TABLE "remember",
+						       "nft flush chain " TABLE "remember-1",
+						       "nft flush map " TABLE "members"};
 
-		host_run(command);
-		expect_repaired(&host, command, wanted, false);
+		host_run(commands[i]);
+		expect_repaired(&host, commands[i], wanted, false);
 	}
+	host_run("nft add chain " TABLE "mine");
+	expect_repaired(&host, "a chain of another program's", wanted, true);
 	host_done(&host);
 }
 
@@ -306,7 +311,7 @@ static char *pick_element(uint32_t *seed, const char *table)
 {
 	char *element = pick(seed, table, "element of ");
 
-	while (strncmp(element, "map affinity ", strlen("map affinity ")) == 0) {
+	while (strncmp(element, "map clients-", strlen("map clients-")) == 0) {
 		free(element);
 		element = pick(seed, table, "element of ");
 	}
@@ -367,7 +372,7 @@ static char *add_an_element(uint32_t *seed)
 		{"cluster-ips '{ 203.0.113.", " }'"},
 		{"endpoints '{ 10.96.0.1 . tcp . 80 . 1", " : 192.0.2.66 . 80 }'"},
 		{"source-ranges '{ 192.0.2.3 . tcp . 80 . 192.0.", ".0/24 }'"},
-		{"cluster-affinity-members '{ f000:1 . 192.0.2.", " . 80 }'"},
+		{"members '{ 1000:1 . 192.0.2.", " . 80 : 1000:99 }'"},
 	};
 	const struct gap *element = &elements[chance(seed, ARRAY_SIZE(elements))];
 

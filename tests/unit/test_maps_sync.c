@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Syncs of nftables mode in a network namespace, where something goes wrong: the kernel refuses a
- * Service, foreign hands have bent the table, clients time out at the wrong moment.
+ * Syncs of nftables mode in a network namespace: what service ports with affinity have of their own, and what happens
+ * where something goes wrong: the kernel refuses a Service, foreign hands have bent the table, clients cannot be read.
  *
- * elements_of_destination() and clients_find() are wrapped (meson.build), so that one Service can be made to say
- * what no kernel takes, and a client can be listed that is there no more.
+ * elements_of_destination() and table_each_client() are wrapped (meson.build), so that one Service can be made to say
+ * what no kernel takes, and so that reading can fail.
  */
 
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "backends/nftables/clients.h"
 #include "backends/nftables/maps_sync.h"
@@ -20,14 +19,12 @@
 #include "plan_world.h"
 #include "shell.h"
 
-#define SECOND              INT64_C(1000000000)
-#define LISTING_TOO_LONG_US 110000
+#define SECOND INT64_C(1000000000)
 
 static struct {
 	const char *poisoned; /* a service port that the kernel refuses; NULL: none */
-	int vanished;         /* so many lists of clients hold one that is gone */
+	uint32_t from;        /* only with that many endpoints or more */
 	bool unreadable;      /* clients cannot be listed */
-	bool slow;            /* the next list of clients takes long */
 	bool touched;         /* somebody else did something to chain services */
 } faults;
 
@@ -37,10 +34,12 @@ void __real_elements_of_destination(const struct port_plan *port,
 void __wrap_elements_of_destination(const struct port_plan *port,
 				    const struct destination *destination, uint32_t id, bool slots,
 				    element_fn *fn, void *arg);
-int __real_clients_find(struct nft_socket *socket, enum family family, struct state *state,
-			bool stale, struct clients *ret, struct err *err);
-int __wrap_clients_find(struct nft_socket *socket, enum family family, struct state *state,
-			bool stale, struct clients *ret, struct err *err);
+int __real_table_each_client(struct nft_socket *socket, enum family family,
+			     const struct table_map *map, table_client_fn *fn,
+			     table_restart_fn *restart, void *arg, struct err *err);
+int __wrap_table_each_client(struct nft_socket *socket, enum family family,
+			     const struct table_map *map, table_client_fn *fn,
+			     table_restart_fn *restart, void *arg, struct err *err);
 
 /* The same key with two verdicts. */
 void __wrap_elements_of_destination(const struct port_plan *port,
@@ -50,7 +49,8 @@ void __wrap_elements_of_destination(const struct port_plan *port,
 	struct element element;
 
 	__real_elements_of_destination(port, destination, id, slots, fn, arg);
-	if (!faults.poisoned || !slots || !streq(port->id, faults.poisoned))
+	if (!faults.poisoned || !slots || !streq(port->id, faults.poisoned) ||
+	    port->endpoints->n < faults.from)
 		return;
 	element_begin(&element, CONTAINER_SERVICE_IPS);
 	element_key_addr(&element, &destination->addr);
@@ -60,23 +60,13 @@ void __wrap_elements_of_destination(const struct port_plan *port,
 	fn(arg, &element);
 }
 
-int __wrap_clients_find(struct nft_socket *socket, enum family family, struct state *state,
-			bool stale, struct clients *ret, struct err *err)
+int __wrap_table_each_client(struct nft_socket *socket, enum family family,
+			     const struct table_map *map, table_client_fn *fn,
+			     table_restart_fn *restart, void *arg, struct err *err)
 {
-	int r = __real_clients_find(socket, family, state, stale, ret, err);
-
-	if (faults.slow)
-		usleep(LISTING_TOO_LONG_US);
-	faults.slow = false;
 	if (faults.unreadable)
 		return err_set(err, -EIO, "made to fail");
-	if (faults.vanished == 0 || r < 0)
-		return r;
-	faults.vanished--;
-	array_grow(&ret->v, &ret->capacity, ret->n, sizeof(*ret->v));
-	ret->v[ret->n++] = (struct remembered){
-		CONTAINER_AFFINITY, {.client = build_addr("192.0.2.99"), .id = AFFINITY_ID_FIRST}};
-	return 0;
+	return __real_table_each_client(socket, family, map, fn, restart, arg, err);
 }
 
 struct node_host {
@@ -87,6 +77,9 @@ struct node_host {
 	int64_t now_ns;
 	size_t n_refused;
 	char refused[256], reason[256]; /* the last */
+	bool kept;
+	size_t n_full;
+	char full[256]; /* the last */
 };
 
 static void tell_damage(void *arg attr_unused, struct damage *damage)
@@ -98,7 +91,7 @@ static void tell_damage(void *arg attr_unused, struct damage *damage)
 	faults.touched = false;
 }
 
-static void no_conflict(void *arg attr_unused, const struct state_conflict *conflict attr_unused)
+static void no_conflict(void *arg attr_unused, const struct conflict *conflict attr_unused)
 {
 	fail();
 }
@@ -110,6 +103,16 @@ static void note_refused(void *arg, const struct backend_refusal *refusal)
 	host->n_refused++;
 	snprintf(host->refused, sizeof(host->refused), "%s %s", refusal->service, refusal->port);
 	snprintf(host->reason, sizeof(host->reason), "%s", refusal->reason);
+	host->kept = refusal->kept;
+}
+
+static void note_full(void *arg, const struct backend_full *full)
+{
+	struct node_host *host = arg;
+
+	host->n_full++;
+	snprintf(host->full, sizeof(host->full), "%s %s %u", full->service, full->port,
+		 full->clients);
 }
 
 static int64_t host_now(void *arg)
@@ -125,6 +128,7 @@ static void open_sync(struct node_host *host)
 		.foreign = tell_damage,
 		.conflict = no_conflict,
 		.refused = note_refused,
+		.full = note_full,
 		.now_ns = host_now,
 		.arg = host,
 	};
@@ -143,9 +147,10 @@ static void host_init(struct node_host *host)
 	*host = (struct node_host){.world = world_new(), .now_ns = SECOND};
 	host->world.settings.masquerade_mark = 0x4000;
 	host->world.settings.node_ports.match_all = true;
+	host->world.settings.mode.affinity_clients = 100;
 	faults.poisoned = NULL;
-	faults.vanished = 0;
-	faults.unreadable = faults.slow = faults.touched = false;
+	faults.from = 0;
+	faults.unreadable = faults.touched = false;
 	assert_int_equal(nft_socket_open(&host->socket, &err), 0);
 	open_sync(host);
 }
@@ -228,13 +233,16 @@ static bool is_served(int number)
 	return lists("map ip kube-proxy service-ips", words);
 }
 
-static uint32_t generation(struct node_host *host)
+/* Elements of a Service that lead to its endpoints. */
+static int slots_of(int number)
 {
-	struct err err;
-	uint32_t id;
+	cleanup_free char *output = shell_output("nft list map ip kube-proxy endpoints");
+	cleanup_free char *words = xasprintf("10.96.0.%d . tcp . 80 . ", number);
+	int n = 0;
 
-	assert_int_equal(nft_generation(host->socket, &id, &err), 0);
-	return id;
+	for (const char *at = output; (at = strstr(at, words)); at += strlen(words))
+		n++;
+	return n;
 }
 
 /* -- a Service that the kernel refuses */
@@ -280,6 +288,72 @@ static void one_that_comes_later_does_not_stop_the_others(void **state attr_unus
 	assert_false(host.result.full);
 	assert_true(is_served(4));
 	assert_int_equal(host.n_refused, 1);
+	host_done(&host);
+}
+
+/* Of three Services one changes to what the kernel refuses. */
+static void change_to_what_is_refused(struct node_host *host)
+{
+	host_init(host);
+	serve(host, "a", 1, 2, 0);
+	serve(host, "bad", 2, 2, 0);
+	serve(host, "c", 3, 2, 0);
+	expect_sync(host);
+	faults.poisoned = "ns1/bad:http";
+	faults.from = 3;
+	serve(host, "bad", 2, 3, 0);
+	serve(host, "c", 3, 3, 0);
+	expect_sync(host);
+}
+
+static void what_the_kernel_had_of_a_refused_service_stays(void **state attr_unused)
+{
+	struct node_host host;
+
+	change_to_what_is_refused(&host);
+	assert_int_equal(host.n_refused, 1);
+	assert_true(host.kept);
+	assert_int_equal(slots_of(2), 2);
+	assert_int_equal(slots_of(3), 3);
+	maps_sync_need_full(host.sync); /* it stays over what comes later */
+	expect_sync(&host);
+	assert_int_equal(slots_of(2), 2);
+	host.now_ns += REFUSALS_FIRST_NS; /* and over another attempt */
+	expect_sync(&host);
+	assert_int_equal(slots_of(2), 2);
+	assert_int_equal(host.n_refused, 1);
+	faults.poisoned = NULL;
+	host.now_ns += 2 * REFUSALS_FIRST_NS;
+	expect_sync(&host);
+	assert_int_equal(slots_of(2), 3);
+	host_done(&host);
+}
+
+static void it_goes_when_it_is_deleted(void **state attr_unused)
+{
+	struct node_host host;
+
+	change_to_what_is_refused(&host);
+	model_remove_service(host.world.model, "ns1/bad");
+	expect_sync(&host);
+	assert_false(is_served(2));
+	assert_true(is_served(1) && is_served(3));
+	assert_int_equal(maps_sync_retry_ns(host.sync), REFUSALS_NONE);
+	host_done(&host);
+}
+
+static void it_goes_when_the_kernel_refuses_that_too(void **state attr_unused)
+{
+	struct node_host host;
+
+	change_to_what_is_refused(&host);
+	faults.from = 0;
+	maps_sync_need_full(host.sync);
+	expect_sync(&host);
+	assert_false(is_served(2));
+	assert_true(is_served(1) && is_served(3));
+	assert_int_equal(host.n_refused, 2); /* told once more: it is not kept any longer */
+	assert_false(host.kept);
 	host_done(&host);
 }
 
@@ -358,9 +432,10 @@ static void an_element_of_somebody_else_is_overwritten_in_the_same_sync(void **s
 	host_done(&host);
 }
 
-#define CLIENT(address, endpoint)                            \
-	"nft add element ip kube-proxy affinity '{ " address \
-	" . f000:1 timeout 3h expires 2h : " endpoint " . 8080 }'"
+/* The first Service with affinity has number 1, and its endpoints the next. */
+#define CLIENT(address, id)                                                                       \
+	"nft add element ip kube-proxy clients-1 '{ " address " timeout 3h expires 2h : 1000:" id \
+	" }'"
 
 /* What carries our name but has other types cannot be emptied and filled again. */
 static void a_bent_table_is_replaced_and_clients_stay(void **state attr_unused)
@@ -370,8 +445,7 @@ static void a_bent_table_is_replaced_and_clients_stay(void **state attr_unused)
 	host_init(&host);
 	serve(&host, "a", 1, 2, 10800);
 	expect_sync(&host);
-	run(CLIENT("192.0.2.1", "10.1.1.1"));
-	run(CLIENT("192.0.2.2", "10.1.1.7")); /* no member */
+	run(CLIENT("192.0.2.1", "2"));
 	run("nft flush map ip kube-proxy cluster-picks");
 	run("nft flush chain ip kube-proxy to-cluster");
 	run("nft delete map ip kube-proxy cluster-picks");
@@ -379,103 +453,243 @@ static void a_bent_table_is_replaced_and_clients_stay(void **state attr_unused)
 	maps_sync_need_full(host.sync);
 	expect_sync(&host);
 	assert_true(lists("map ip kube-proxy cluster-picks", "10.96.0.1 . tcp . 80 : goto pick-2"));
-	assert_true(
-		lists("map ip kube-proxy affinity", "192.0.2.1 . f000:1 timeout 3h expires 1h59m"));
-	assert_false(lists("map ip kube-proxy affinity", "192.0.2.2"));
+	assert_true(lists("map ip kube-proxy clients-1", "192.0.2.1 timeout 3h expires 1h59m"));
 	assert_int_equal(host.n_refused, 0);
 	host_done(&host);
 }
 
-/* -- clients of endpoints that go */
+/* -- what service ports with affinity have of their own */
+
+static bool has_map(const char *name)
+{
+	cleanup_free char *words = xasprintf("map %s {", name);
+
+	return lists("table ip kube-proxy", words);
+}
+
+static bool remembers(const char *map, const char *client)
+{
+	cleanup_free char *what = xasprintf("map ip kube-proxy %s", map);
+
+	return lists(what, client);
+}
 
 static void start_with_clients(struct node_host *host)
 {
 	host_init(host);
 	serve(host, "a", 1, 3, 10800);
 	expect_sync(host);
-	run(CLIENT("192.0.2.1", "10.1.1.1"));
-	run(CLIENT("192.0.2.3", "10.1.1.3"));
+	run(CLIENT("192.0.2.1", "2"));
+	run(CLIENT("192.0.2.3", "4"));
 }
 
-static void expect_clients(const struct node_host *host)
-{
-	assert_false(host->result.full);
-	assert_true(lists("map ip kube-proxy affinity", "192.0.2.1 "));
-	assert_false(lists("map ip kube-proxy affinity", "192.0.2.3 "));
-}
-
-/* Members first, so that nobody is remembered meanwhile; then all else. A third one is not needed. */
-static void an_endpoint_and_its_clients_go_in_one_transaction(void **state attr_unused)
+static void each_has_a_map_and_others_have_none(void **state attr_unused)
 {
 	struct node_host host;
-	uint32_t before;
 
-	start_with_clients(&host);
-	before = generation(&host);
-	serve(&host, "a", 1, 2, 10800);
+	host_init(&host);
+	serve(&host, "a", 1, 1, 60);
+	serve(&host, "b", 2, 1, 90);
+	serve(&host, "c", 3, 1, 0);
 	expect_sync(&host);
-	expect_clients(&host);
-	assert_int_equal(generation(&host), before + 2);
+	assert_true(lists("map ip kube-proxy clients-1", "size 100"));
+	assert_true(lists("map ip kube-proxy clients-1", "10.96.0.1 ns1/a:http/tcp"));
+	assert_true(lists("map ip kube-proxy clients-3", "10.96.0.2 ns1/b:http/tcp"));
+	assert_true(lists("chain ip kube-proxy remember-1", "timeout 1m : meta priority"));
+	assert_true(lists("chain ip kube-proxy remember-3", "timeout 1m30s : meta priority"));
+	assert_false(has_map("clients-5") || has_map("local-clients-1"));
 	host_done(&host);
 }
 
-/* The machine may have been busy once. */
-static void a_list_that_took_long_is_tried_again(void **state attr_unused)
-{
-	struct node_host host;
-	uint32_t before;
-
-	start_with_clients(&host);
-	serve(&host, "a", 1, 2, 10800);
-	faults.slow = true;
-	expect_sync(&host);
-	expect_clients(&host);
-	before = generation(&host);
-	serve(&host, "a", 1, 1, 10800);
-	expect_sync(&host);
-	assert_int_equal(generation(&host), before + 2); /* members, and all else */
-	host_done(&host);
-}
-
-static void a_client_that_timed_out_in_between_does_no_harm(void **state attr_unused)
+/* Nothing is read, and no client is written, however many there are. */
+static void an_endpoint_that_goes_takes_its_id_along(void **state attr_unused)
 {
 	struct node_host host;
 
 	start_with_clients(&host);
-	serve(&host, "a", 1, 2, 10800);
-	faults.vanished = 2;
-	expect_sync(&host);
-	assert_int_equal(faults.vanished, 0);
-	expect_clients(&host);
-	host_done(&host);
-}
-
-static void clients_that_time_out_all_the_time_do_no_harm(void **state attr_unused)
-{
-	struct node_host host;
-
-	start_with_clients(&host);
-	serve(&host, "a", 1, 2, 10800);
-	faults.vanished = 5;
-	expect_sync(&host);
-	expect_clients(&host);
-	host_done(&host);
-}
-
-/* They time out by themselves: the sync is good, and its result tells of it once. */
-static void clients_that_cannot_be_forgotten_are_a_failed_cleanup(void **state attr_unused)
-{
-	struct node_host host;
-
-	start_with_clients(&host);
-	assert_int_equal(host.result.cleanup_failures, 0);
+	assert_true(lists("map ip kube-proxy member-endpoints", "1000:4 : 10.1.1.3"));
 	serve(&host, "a", 1, 2, 10800);
 	faults.unreadable = true;
 	expect_sync(&host);
-	assert_int_equal(host.result.cleanup_failures, 1);
-	faults.unreadable = false;
-	expect_sync(&host);
+	assert_false(host.result.full);
 	assert_int_equal(host.result.cleanup_failures, 0);
+	assert_false(lists("map ip kube-proxy member-endpoints", "1000:4 "));
+	assert_true(lists("map ip kube-proxy member-endpoints", "1000:2 : 10.1.1.1"));
+	serve(&host, "a", 1, 3, 10800); /* it comes back as another */
+	expect_sync(&host);
+	assert_true(lists("map ip kube-proxy member-endpoints", "1000:5 : 10.1.1.3"));
+	host_done(&host);
+}
+
+static void a_time_out_that_changes_leaves_the_clients_alone(void **state attr_unused)
+{
+	struct node_host host;
+
+	start_with_clients(&host);
+	serve(&host, "a", 1, 3, 60);
+	expect_sync(&host);
+	assert_false(host.result.full);
+	assert_true(lists("chain ip kube-proxy remember-1", "timeout 1m : meta priority"));
+	assert_false(lists("chain ip kube-proxy remember-1", "timeout 3h"));
+	assert_true(remembers("clients-1", "192.0.2.1 "));
+	host_done(&host);
+}
+
+static void expect_nothing_of_one(void)
+{
+	assert_false(has_map("clients-1") || has_map("local-clients-1") || has_chain("recall-1") ||
+		     has_chain("local-recall-1") || has_chain("remember-1"));
+}
+
+static void what_is_no_longer_wanted_goes(void **state attr_unused)
+{
+	struct node_host host;
+
+	for (int full = 0; full < 2; full++) {
+		for (int gone = 0; gone < 3; gone++) {
+			start_with_clients(&host);
+			if (gone == 0)
+				model_remove_service(host.world.model, "ns1/a");
+			else if (gone == 1)
+				serve(&host, "a", 1, 3, 0);
+			else
+				serve(&host, "a", 7, 3, 10800); /* deleted and made again */
+			if (full)
+				maps_sync_need_full(host.sync);
+			expect_sync(&host);
+			assert_int_equal(host.result.full, full);
+			expect_nothing_of_one();
+			assert_int_equal(has_map("clients-5"), gone == 2);
+			host_done(&host);
+		}
+	}
+}
+
+/* externalTrafficPolicy Local. */
+static void serve_local(struct node_host *host, bool local)
+{
+	struct service *service = build_service("ns1/a", "10.96.0.1");
+
+	serve_at(host, "a", 1, 2, 60, NODE);
+	build_port(service, "http", PROTOCOL_TCP, 80, 30080);
+	service->sticky_seconds = 60;
+	service->external_local = local;
+	model_set_service(host->world.model, service);
+}
+
+static void a_local_policy_has_a_second_map(void **state attr_unused)
+{
+	struct node_host host;
+
+	host_init(&host);
+	serve_local(&host, true);
+	expect_sync(&host);
+	run(CLIENT("192.0.2.1", "2"));
+	assert_true(has_map("local-clients-1") && has_chain("local-recall-1"));
+	serve_local(&host, false);
+	expect_sync(&host);
+	assert_false(host.result.full);
+	assert_false(has_map("local-clients-1") || has_chain("local-recall-1"));
+	assert_true(remembers("clients-1", "192.0.2.1 "));
+	serve_local(&host, true);
+	expect_sync(&host);
+	assert_false(host.result.full);
+	assert_true(has_map("local-clients-1") && has_chain("local-recall-1"));
+	assert_true(remembers("clients-1", "192.0.2.1 "));
+	host_done(&host);
+}
+
+static void restart(struct node_host *host)
+{
+	maps_sync_free(host->sync);
+	open_sync(host);
+	expect_sync(host);
+	assert_true(host->result.full);
+}
+
+/* Another Service now comes before it in the order of keys. */
+static void a_new_process_goes_on_with_the_clients(void **state attr_unused)
+{
+	struct node_host host;
+
+	start_with_clients(&host);
+	serve(&host, "0", 9, 1, 60);
+	serve(&host, "a", 1, 2, 10800);
+	restart(&host);
+	assert_true(remembers("clients-1", "192.0.2.1 ") && remembers("clients-1", "192.0.2.3 "));
+	assert_true(lists("map ip kube-proxy clients-1", "10.96.0.1 ns1/a:http/tcp"));
+	assert_true(lists("map ip kube-proxy member-endpoints", "1000:2 : 10.1.1.1"));
+	/* 1000:4 is still in the map of clients, and must mean nobody; the mark is at 0x405 */
+	assert_false(lists("map ip kube-proxy member-endpoints", "1000:4 "));
+	assert_false(lists("map ip kube-proxy member-endpoints", "1000:5 "));
+	assert_true(has_map("clients-1029"));
+	host_done(&host);
+}
+
+static void clients_move_to_a_map_of_another_size(void **state attr_unused)
+{
+	struct node_host host;
+
+	start_with_clients(&host);
+	host.world.settings.mode.affinity_clients = 200000;
+	restart(&host);
+	assert_true(lists("map ip kube-proxy clients-1", "size 200000"));
+	assert_true(remembers("clients-1", "192.0.2.1 timeout 3h expires 1h59m"));
+	assert_true(remembers("clients-1", "192.0.2.3 timeout 3h expires 1h59m"));
+	host.world.settings.mode.affinity_clients = 1;
+	restart(&host);
+	assert_true(lists("map ip kube-proxy clients-1", "size 1\n"));
+	assert_true(remembers("clients-1", "192.0.2.1 ") != remembers("clients-1", "192.0.2.3 "));
+	faults.unreadable = true;
+	host.world.settings.mode.affinity_clients = 5;
+	restart(&host);
+	assert_true(lists("map ip kube-proxy clients-1", "size 5"));
+	assert_false(remembers("clients-1", "192.0.2."));
+	host_done(&host);
+}
+
+/* One map for all, and other types under names that stand there still. */
+static void the_table_of_another_version_is_replaced(void **state attr_unused)
+{
+	struct node_host host;
+
+	host_init(&host);
+	run("nft 'add table ip kube-proxy { comment \"rules for kube-proxy, by Portolan (layout "
+	    "2)\"; "
+	    "}; add map ip kube-proxy affinity { type ipv4_addr . classid : ipv4_addr . "
+	    "inet_service; flags dynamic,timeout; }; add set ip kube-proxy members { type mark; "
+	    "}'");
+	serve(&host, "a", 1, 2, 60);
+	expect_sync(&host);
+	assert_false(has_map("affinity"));
+	assert_true(has_map("members") && has_map("clients-1"));
+	host_done(&host);
+}
+
+static void a_full_map_is_told_once_until_there_is_room(void **state attr_unused)
+{
+	struct node_host host;
+
+	start_with_clients(&host);
+	serve(&host, "b", 2, 1, 60); /* number 5, and 6 */
+	expect_sync(&host);
+	assert_true(maps_sync_has_affinity(host.sync));
+	assert_int_equal(maps_sync_look_for_full(host.sync), 0);
+	run("nft add element ip kube-proxy full-clients '{ 1000:2 timeout 60s, 1000:3 timeout 60s, "
+	    "1000:7 timeout 60s }'"); /* the last is nobody's */
+	assert_int_equal(maps_sync_look_for_full(host.sync), 1);
+	assert_int_equal(maps_sync_look_for_full(host.sync), 1);
+	assert_int_equal(host.n_full, 1);
+	assert_string_equal(host.full, "ns1/a ns1/a:http 100");
+	run("nft add element ip kube-proxy full-clients '{ 1000:6 timeout 60s }'");
+	assert_int_equal(maps_sync_look_for_full(host.sync), 2);
+	assert_int_equal(host.n_full, 2);
+	assert_string_equal(host.full, "ns1/b ns1/b:http 100");
+	run("nft flush set ip kube-proxy full-clients");
+	assert_int_equal(maps_sync_look_for_full(host.sync), 0);
+	run("nft add element ip kube-proxy full-clients '{ 1000:2 timeout 60s }'");
+	assert_int_equal(maps_sync_look_for_full(host.sync), 1);
+	assert_int_equal(host.n_full, 3);
 	host_done(&host);
 }
 
@@ -486,22 +700,22 @@ static void chains_that_nobody_uses_go_after_two_rounds(void **state attr_unused
 	struct node_host host;
 
 	host_init(&host);
-	serve(&host, "a", 1, 20, 77);
+	serve(&host, "a", 1, 20, 0);
 	expect_sync(&host);
 	assert_false(maps_sync_idle(host.sync));
-	serve(&host, "a", 1, 2, 78);
+	serve(&host, "a", 1, 2, 0);
 	expect_sync(&host);
 	assert_true(maps_sync_idle(host.sync));
 	assert_true(maps_sync_age(host.sync));
-	assert_true(has_chain("pick-20") && has_chain("remember-77"));
+	assert_true(has_chain("pick-20"));
 	assert_true(maps_sync_age(host.sync));
-	assert_false(has_chain("pick-20") || has_chain("remember-77"));
-	assert_true(has_chain("pick-16") && has_chain("remember-78"));
+	assert_false(has_chain("pick-20"));
+	assert_true(has_chain("pick-16"));
 	assert_false(maps_sync_idle(host.sync));
-	serve(&host, "a", 1, 20, 77);
+	serve(&host, "a", 1, 20, 0);
 	expect_sync(&host);
 	assert_false(host.result.full);
-	assert_true(has_chain("pick-20") && has_chain("remember-77"));
+	assert_true(has_chain("pick-20"));
 	host_done(&host);
 }
 
@@ -675,17 +889,24 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_refused_service_is_named_and_left_out),
+		cmocka_unit_test(what_the_kernel_had_of_a_refused_service_stays),
+		cmocka_unit_test(it_goes_when_it_is_deleted),
+		cmocka_unit_test(it_goes_when_the_kernel_refuses_that_too),
 		cmocka_unit_test(one_that_comes_later_does_not_stop_the_others),
 		cmocka_unit_test(it_is_tried_again_later_and_later_still),
 		cmocka_unit_test(it_is_tried_again_when_it_changes),
 		cmocka_unit_test(one_that_goes_is_forgotten),
 		cmocka_unit_test(an_element_of_somebody_else_is_overwritten_in_the_same_sync),
 		cmocka_unit_test(a_bent_table_is_replaced_and_clients_stay),
-		cmocka_unit_test(an_endpoint_and_its_clients_go_in_one_transaction),
-		cmocka_unit_test(a_list_that_took_long_is_tried_again),
-		cmocka_unit_test(a_client_that_timed_out_in_between_does_no_harm),
-		cmocka_unit_test(clients_that_time_out_all_the_time_do_no_harm),
-		cmocka_unit_test(clients_that_cannot_be_forgotten_are_a_failed_cleanup),
+		cmocka_unit_test(each_has_a_map_and_others_have_none),
+		cmocka_unit_test(an_endpoint_that_goes_takes_its_id_along),
+		cmocka_unit_test(a_time_out_that_changes_leaves_the_clients_alone),
+		cmocka_unit_test(what_is_no_longer_wanted_goes),
+		cmocka_unit_test(a_local_policy_has_a_second_map),
+		cmocka_unit_test(a_new_process_goes_on_with_the_clients),
+		cmocka_unit_test(clients_move_to_a_map_of_another_size),
+		cmocka_unit_test(the_table_of_another_version_is_replaced),
+		cmocka_unit_test(a_full_map_is_told_once_until_there_is_room),
 		cmocka_unit_test(chains_that_nobody_uses_go_after_two_rounds),
 		cmocka_unit_test(a_chain_that_cannot_be_removed_is_a_failed_cleanup),
 		cmocka_unit_test(chains_stay_until_damage_is_repaired),

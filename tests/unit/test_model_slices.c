@@ -413,11 +413,43 @@ static void excerpt_has_single_services_and_their_endpoints(void **state)
 	model_free(excerpt);
 }
 
+static void services_that_would_lose_all_endpoints_are_counted(void **state)
+{
+	static const char *const lost[] = {"ns1/s1", "ns1/s2", "ns1/s3", "ns1/s5", "ns1/unknown"};
+	static const char *const added[] = {"ns1/s2", "ns1/s4", "ns1/s7"};
+	const struct model_slice_change none = {0};
+	const struct model_slice_change change = {.lost = lost,
+						  .n_lost = ARRAY_SIZE(lost),
+						  .added = added,
+						  .n_added = ARRAY_SIZE(added)};
+	struct model *model = *state;
+	size_t known, stranded;
+
+	model_set_service(model, build_service("ns1/all", "10.96.0.1"));   /* loses both slices */
+	model_set_service(model, build_service("ns1/part", "10.96.0.2"));  /* keeps one */
+	model_set_service(model, build_service("ns1/empty", "10.96.0.3")); /* never had any */
+	model_set_service(model, build_service("ns1/new", "10.96.0.4"));   /* had none before */
+	set(model, "ns1/s1 all " PORTS " 10.0.1.1@host2");
+	set(model, "ns1/s2 all " PORTS " fd00::1@host2");
+	set(model, "ns1/s3 part " PORTS " 10.0.1.2@host2");
+	set(model, "ns1/s4 part " PORTS " 10.0.1.3@host2");
+	set(model, "ns1/s5 empty " PORTS " -");
+	set(model, "ns1/s6 nobody " PORTS " 10.0.1.4@host2"); /* whose Service is not there */
+	set(model, "ns1/s7 new " PORTS " 10.0.1.5@host2");
+	model_count_stranded(model, &change, &known, &stranded);
+	assert_int_equal(known, 2);
+	assert_int_equal(stranded, 1);
+	model_count_stranded(model, &none, &known, &stranded);
+	assert_int_equal(known, 3);
+	assert_int_equal(stranded, 0);
+}
+
 #define MODEL_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		MODEL_TEST(services_that_would_lose_all_endpoints_are_counted),
 		MODEL_TEST(slice_update_new_slice),
 		MODEL_TEST(slice_update_identical_slice),
 		MODEL_TEST(slice_update_overlapping_slice),

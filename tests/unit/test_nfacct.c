@@ -68,7 +68,7 @@ static void ensure_creates_once(void **state attr_unused)
 /* What one question leaves behind must not reach the next. */
 static void questions_share_a_line(void **state attr_unused)
 {
-	struct nfnetlink_line line = {0};
+	struct nfnetlink_conn line = {0};
 	struct nfacct_counter counter;
 	struct mnl_socket *socket;
 	struct err err;
@@ -85,10 +85,10 @@ static void questions_share_a_line(void **state attr_unused)
 		assert_int_equal(nfacct_get(&line, "metric-4", &counter, &err), -ENOENT);
 	}
 	assert_ptr_equal(line.socket, socket);
-	nfnetlink_line_done(&line);
+	nfnetlink_conn_done(&line);
 	assert_null(line.socket);
 	assert_int_equal(nfacct_get(&line, "metric-3", &counter, &err), 0); /* opened again */
-	nfnetlink_line_done(&line);
+	nfnetlink_conn_done(&line);
 }
 
 static void counts_packets(void **state attr_unused)

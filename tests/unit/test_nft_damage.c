@@ -185,9 +185,9 @@ static void test_deleted_chains_are_damage(void **state)
 	assert_false(f->damage.flushed);
 }
 
-static void expect_deeds(const struct nft_damage *damage, const char *words)
+static void expect_foreign_changes(const struct nft_damage *damage, const char *words)
 {
-	cleanup_free char *text = nft_deeds_text(&damage->deeds);
+	cleanup_free char *text = foreign_changes_text(&damage->foreign_changes);
 
 	assert_string_equal(text, words);
 }
@@ -199,14 +199,14 @@ static void test_a_flush_is_told_by_tables_and_canaries(void **state)
 
 	assert_true(take_chain(f, NFT_MSG_DELCHAIN, "mangle", CHAIN_CANARY));
 	assert_true(f->damage.flushed);
-	expect_deeds(&f->damage, "chain " CHAIN_CANARY " of table mangle deleted");
+	expect_foreign_changes(&f->damage, "chain " CHAIN_CANARY " of table mangle deleted");
 	nft_damage_done(&f->damage);
 	mnl_attr_put_strz(begin(f, NFT_MSG_DELTABLE, FAMILY_IPV4), NFTA_TABLE_NAME, "nat");
 	assert_true(take_message(f));
 	assert_true(f->damage.flushed);
 	nft_damage_merge(&other, &f->damage);
-	expect_deeds(&f->damage, "");
-	expect_deeds(&other, "table nat deleted");
+	expect_foreign_changes(&f->damage, "");
+	expect_foreign_changes(&other, "table nat deleted");
 	nft_damage_done(&other);
 }
 

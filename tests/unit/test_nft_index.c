@@ -6,7 +6,7 @@
 static void start_indexed(struct host *host, void **state)
 {
 	host_init(host, *(enum family *)*state);
-	host->cluster.settings.service_index = true;
+	host->cluster.settings.mode.service_index = true;
 	host_serve_many(host, 60);
 	host_sync(host);
 	host_expect(host);
@@ -33,7 +33,7 @@ static void test_a_tree_that_nobody_wants_leaves_nothing(void **state)
 	struct host host;
 
 	start_indexed(&host, state);
-	host.cluster.settings.service_index = false;
+	host.cluster.settings.mode.service_index = false;
 	for (unsigned int i = 0; i < 60; i += 2) {
 		cleanup_free char *key = xasprintf("many/svc%04u", i);
 
@@ -43,7 +43,7 @@ static void test_a_tree_that_nobody_wants_leaves_nothing(void **state)
 	host_sync(&host);
 	host_expect(&host);
 	assert_false(host_has(&host, "KUBE-SVC-IX-"));
-	host.cluster.settings.service_index = true;
+	host.cluster.settings.mode.service_index = true;
 	host_restart(&host);
 	host_sync(&host);
 	host_expect(&host);

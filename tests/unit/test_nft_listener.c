@@ -189,7 +189,7 @@ static void a_long_queue_is_read_in_several_turns_of_the_loop(void **state)
 	assert_int_equal(world->generations, 100);
 }
 
-/* -- hushed */
+/* -- paused */
 
 static void write_own(struct world *world)
 {
@@ -211,14 +211,14 @@ static void get_ready(struct world *world)
 	world->own = 0;
 }
 
-static void of_a_hushed_transaction_the_generation_is_told(void **state)
+static void of_a_paused_transaction_the_generation_is_told(void **state)
 {
 	struct world *world = *state;
 
 	get_ready(world);
-	assert_true(nft_listener_hush(world->listener));
+	assert_true(nft_listener_pause(world->listener));
 	write_own(world);
-	nft_listener_resume(world->listener, world->socket, NFT_HUSH_NEXT);
+	nft_listener_resume(world->listener, world->socket, NFT_PAUSE_NEXT);
 	assert_int_equal(world->own, 1);
 	assert_int_equal(world->id, generation_of(world->socket));
 	assert_int_equal(world->lost + world->generations + world->messages, 0);
@@ -226,13 +226,13 @@ static void of_a_hushed_transaction_the_generation_is_told(void **state)
 	nft_listener_drain(world->listener);
 	assert_int_equal(world->messages, 1);
 	assert_int_equal(world->generations, 1);
-	assert_true(nft_listener_hush(world->listener));
-	nft_listener_resume(world->listener, world->socket, NFT_HUSH_SAME);
+	assert_true(nft_listener_pause(world->listener));
+	nft_listener_resume(world->listener, world->socket, NFT_PAUSE_SAME);
 	assert_int_equal(world->lost, 0);
 }
 
 /* Whether before, behind or instead of our own. */
-static void who_writes_while_it_is_hushed_makes_it_lose(void **state)
+static void who_writes_while_it_is_paused_makes_it_lose(void **state)
 {
 	struct world *world = *state;
 
@@ -240,18 +240,19 @@ static void who_writes_while_it_is_hushed_makes_it_lose(void **state)
 		struct nft_listener *listener = world->listener;
 
 		get_ready(world);
-		assert_true(nft_listener_hush(listener));
+		assert_true(nft_listener_pause(listener));
 		if (i == 0)
 			write_foreign(world);
 		if (i < 2)
 			write_own(world);
 		if (i > 0)
 			write_foreign(world);
-		nft_listener_resume(listener, world->socket, i < 2 ? NFT_HUSH_NEXT : NFT_HUSH_SAME);
+		nft_listener_resume(listener, world->socket,
+				    i < 2 ? NFT_PAUSE_NEXT : NFT_PAUSE_SAME);
 		assert_int_equal(world->lost, i + 1);
 		assert_int_equal(world->messages + world->generations + world->own, 0);
 		get_ready(world);
-		assert_false(nft_listener_hush(listener)); /* not so soon */
+		assert_false(nft_listener_pause(listener)); /* not so soon */
 		tear_down_listener(world);
 		set_up_listener(world);
 	}
@@ -262,8 +263,8 @@ static void an_unknown_outcome_counts_as_a_loss(void **state)
 	struct world *world = *state;
 
 	get_ready(world);
-	assert_true(nft_listener_hush(world->listener));
-	nft_listener_resume(world->listener, world->socket, NFT_HUSH_UNKNOWN);
+	assert_true(nft_listener_pause(world->listener));
+	nft_listener_resume(world->listener, world->socket, NFT_PAUSE_UNKNOWN);
 	assert_int_equal(world->lost, 1);
 }
 
@@ -271,30 +272,30 @@ static void who_has_heard_of_no_generation_goes_on_listening(void **state)
 {
 	struct world *world = *state;
 
-	assert_false(nft_listener_hush(world->listener));
+	assert_false(nft_listener_pause(world->listener));
 	write_foreign(world);
 	nft_listener_drain(world->listener);
 	assert_int_equal(world->messages, 1);
 }
 
-static void other_listeners_of_the_process_are_hushed_too(void **state)
+static void other_listeners_of_the_process_are_paused_too(void **state)
 {
 	struct world *world = *state;
 	struct world mate = {.socket = world->other, .loop = world->loop};
 
 	set_up_listener(&mate);
 	get_ready(world);
-	assert_true(nft_listener_hush(world->listener)); /* drains both */
+	assert_true(nft_listener_pause(world->listener)); /* drains both */
 	assert_int_equal(mate.messages, 1);
 	write_own(world);
-	nft_listener_resume(world->listener, world->socket, NFT_HUSH_NEXT);
+	nft_listener_resume(world->listener, world->socket, NFT_PAUSE_NEXT);
 	assert_int_equal(mate.messages, 1);
 	assert_int_equal(mate.generations, 2);
 	assert_int_equal(mate.id, world->id);
 	assert_int_equal(mate.own + mate.lost + world->lost, 0);
 	tear_down_listener(&mate);
-	assert_true(nft_listener_hush(world->listener)); /* and nobody misses it */
-	nft_listener_resume(world->listener, world->socket, NFT_HUSH_SAME);
+	assert_true(nft_listener_pause(world->listener)); /* and nobody misses it */
+	nft_listener_resume(world->listener, world->socket, NFT_PAUSE_SAME);
 }
 
 static void listeners_in_another_namespace_are_left_alone(void **state)
@@ -308,9 +309,9 @@ static void listeners_in_another_namespace_are_left_alone(void **state)
 	there.batch = world->batch;
 	fresh_table(there.socket, there.batch);
 	set_up_listener(&there);
-	assert_true(nft_listener_hush(world->listener));
+	assert_true(nft_listener_pause(world->listener));
 	write_own(world);
-	nft_listener_resume(world->listener, world->socket, NFT_HUSH_NEXT);
+	nft_listener_resume(world->listener, world->socket, NFT_PAUSE_NEXT);
 	assert_int_equal(world->own, 1);
 	assert_int_equal(there.generations + there.lost, 0);
 	tear_down_listener(&there);
@@ -327,11 +328,11 @@ int main(void)
 		WORLD(own_changes_of_any_size_lose_nothing),
 		WORLD(loss_is_told_once_and_what_comes_after_it_is_complete),
 		WORLD(a_long_queue_is_read_in_several_turns_of_the_loop),
-		WORLD(of_a_hushed_transaction_the_generation_is_told),
-		WORLD(who_writes_while_it_is_hushed_makes_it_lose),
+		WORLD(of_a_paused_transaction_the_generation_is_told),
+		WORLD(who_writes_while_it_is_paused_makes_it_lose),
 		WORLD(an_unknown_outcome_counts_as_a_loss),
 		WORLD(who_has_heard_of_no_generation_goes_on_listening),
-		WORLD(other_listeners_of_the_process_are_hushed_too),
+		WORLD(other_listeners_of_the_process_are_paused_too),
 		WORLD(listeners_in_another_namespace_are_left_alone),
 	};
 

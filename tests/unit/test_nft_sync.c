@@ -176,6 +176,67 @@ static void test_the_order_of_rules_is_repaired(void **state)
 	host_done(&host);
 }
 
+/* A Service with a cluster IP and an external one. */
+static void serve_outside(struct host *host, const char *key, unsigned int n)
+{
+	struct service *service = host_service(host, key, n);
+	bool v4 = host->cluster.settings.family == FAMILY_IPV4;
+	cleanup_free char *ip = xasprintf(v4 ? "198.51.100.%u" : "2001:db8:1::%x", n);
+
+	build_external_ip(service, ip);
+	cluster_serve(&host->cluster, service, "p80", 80, 0);
+	host_endpoints(host, key, "10.0.9.1");
+}
+
+/* kube-proxy writes one Service after the other; here what is outside moves behind all cluster IPs. */
+static void test_cluster_ips_are_put_before_others(void **state)
+{
+	struct host host;
+	uint32_t before;
+
+	host_init(&host, family_of(state));
+	serve_outside(&host, "ns/a", 1);
+	serve_outside(&host, "ns/b", 2);
+	host_sync(&host);
+	host_expect_leading(&host);
+	host.sync = nft_sync_free(host.sync);
+	host_run(&host, "r=$(%s -t nat -S KUBE-SERVICES | grep 'ns/a.* external IP' | "
+			"sed 's/^-A/-I/'); eval %s -t nat $r; %s -t nat -D KUBE-SERVICES 4");
+	host_restart(&host);
+	host_sync(&host);
+	assert_int_equal(host.result.rules, 2); /* it, and the way to node ports behind it */
+	host_expect(&host);
+	host_expect_leading(&host);
+	before = host_generation(&host);
+	host_sync_full(&host);
+	assert_int_equal(host_generation(&host), before);
+	host_done(&host);
+}
+
+static void test_a_cluster_ip_that_comes_later_goes_to_the_head(void **state)
+{
+	struct host host;
+
+	host_init(&host, family_of(state));
+	serve_outside(&host, "ns/a", 1);
+	host_sync(&host);
+	host_serve(&host, "ns/b", 2, "10.0.9.2");
+	host_sync(&host);
+	assert_int_equal(host.result.rules, 5); /* its entry and its chains: nothing moves for it */
+	serve_outside(&host, "ns/c", 3);
+	host_sync(&host);
+	host_expect(&host);
+	host_expect_leading(&host);
+	host_run(&host, "%s -t nat -D KUBE-SERVICES 1"); /* and so does one that others removed */
+	host_sync_full(&host);
+	host_expect(&host);
+	host_expect_leading(&host);
+	host_remove(&host, "ns/b"); /* its handle is known */
+	host_sync(&host);
+	host_expect(&host);
+	host_done(&host);
+}
+
 static void test_foreign_rules_of_base_chains_stay(void **state)
 {
 	struct host host;
@@ -516,6 +577,8 @@ int main(void)
 		BOTH(test_rules_of_iptables_restore_are_found_right),
 		BOTH(test_a_full_sync_repairs_what_is_wrong),
 		BOTH(test_the_order_of_rules_is_repaired),
+		BOTH(test_cluster_ips_are_put_before_others),
+		BOTH(test_a_cluster_ip_that_comes_later_goes_to_the_head),
 		BOTH(test_foreign_rules_of_base_chains_stay),
 		BOTH(test_a_jump_that_is_anywhere_is_there),
 		BOTH(test_a_jump_that_is_missing_becomes_the_first_rule),

@@ -7,8 +7,8 @@
 
 #include "base/clock.h"
 #include "build.h"
-#include "cli/config.h"
-#include "cli/node_wait.h"
+#include "config/config.h"
+#include "daemon/node_wait.h"
 
 #define SHORT_MS 50
 #define NEVER_MS 60000

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "build.h"
-#include "cli/options.h"
+#include "config/options.h"
 
 struct fixture {
 	struct options options;
@@ -344,18 +344,20 @@ static void iptables_choices_are_read_and_refused(void **state)
 				   "--iptables-service-index", NULL),
 			 0);
 	assert_int_equal(config_settings(&f->config, NULL, FAMILY_IPV6, &settings, &f->err), 0);
-	assert_int_equal(settings.iptables_variant, IPTABLES_VARIANT_NFT);
-	assert_int_equal(settings.iptables_writer, IPTABLES_WRITER_NETLINK);
-	assert_true(settings.service_index);
+	assert_int_equal(settings.mode.iptables_variant, IPTABLES_VARIANT_NFT);
+	assert_int_equal(settings.mode.iptables_writer, IPTABLES_WRITER_NETLINK);
+	assert_true(settings.mode.service_index);
 	config_settings_done(&settings);
 
 	assert_int_equal(configure(f, NULL), 0);
-	assert_int_equal(f->config.iptables_variant, IPTABLES_VARIANT_AUTO);
-	assert_int_equal(f->config.iptables_writer, IPTABLES_WRITER_AUTO);
-	assert_false(f->config.service_index);
+	assert_int_equal(f->config.mode.iptables_variant, IPTABLES_VARIANT_AUTO);
+	assert_int_equal(f->config.mode.iptables_writer, IPTABLES_WRITER_AUTO);
+	assert_false(f->config.mode.service_index);
 
 	assert_refused(f, "--iptables-variant=NFT", "\"NFT\" is not auto, nft or legacy");
 	assert_refused(f, "--iptables-writer=", "\"\" is not auto, netlink or restore");
+	assert_refused(f, "--sync-guard=150",
+		       "\"150\" is not off, on or a percentage from 1 to 99");
 	assert_refused(f, "--healthz-probe=yes", "\"yes\" is not off, rules or connect");
 	assert_refused(f, "--healthz-probe-target=web", "\"web\" is not namespace/name");
 	assert_refused(f, "--healthz-probe-interval=0s", "must be at least 100ms");

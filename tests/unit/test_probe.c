@@ -57,7 +57,7 @@ static void what_is_missing_is_named_with_the_kernel_that_has_it(void **state at
 {
 	assert_missing("add set ip portolan-probe source-ranges { type ipv4_addr; }",
 		       "sets of ranges in concatenations, there since Linux 5.6;");
-	assert_missing("add map ip portolan-probe affinity { type ipv4_addr : ipv4_addr; }",
+	assert_missing("add map ip portolan-probe clients-1 { type ipv4_addr : ipv4_addr; }",
 		       "maps that packets write, with time-outs, there since Linux 4.17;");
 	assert_missing("add map ip portolan-probe endpoints { type ipv4_addr : ipv4_addr; }",
 		       "maps of concatenations, there since Linux 4.17;");

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "base/clock.h"
 #include "fake_tools.h"
+#include "kernel/open_files.h"
 #include "kernel/process.h"
 
 struct seen {
@@ -96,6 +99,26 @@ static void output_errors_and_exit_status_are_delivered(void **state attr_unused
 	assert_int_equal(seen.signal, 0);
 	assert_string_equal(seen.output, "out\n");
 	assert_string_equal(seen.errors, "err\n");
+}
+
+/* Programs that use select() cannot have more than 1,024. */
+static void a_program_gets_the_limit_of_open_files_that_we_began_with(void **state attr_unused)
+{
+	cleanup_seen struct seen seen = {0};
+	struct process_spec spec = {0};
+	struct rlimit limit;
+	char wanted[64];
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit.rlim_cur = MIN(limit.rlim_max, 512) / 2;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_int_equal(open_files_raise(), limit.rlim_max);
+	snprintf(wanted, sizeof(wanted), "%llu %llu\n", (unsigned long long)limit.rlim_cur,
+		 (unsigned long long)limit.rlim_max);
+	run("echo $(ulimit -Sn) $(ulimit -Hn)", &spec, &seen);
+	assert_string_equal(seen.output, wanted);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_int_equal(limit.rlim_cur, limit.rlim_max);
 }
 
 static void a_signal_is_not_an_exit_status(void **state attr_unused)
@@ -454,6 +477,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(output_errors_and_exit_status_are_delivered),
+		cmocka_unit_test(a_program_gets_the_limit_of_open_files_that_we_began_with),
 		cmocka_unit_test(a_signal_is_not_an_exit_status),
 		cmocka_unit_test(large_input_comes_through_and_is_released),
 		cmocka_unit_test(input_in_pieces_comes_through_and_is_not_heaped_up),

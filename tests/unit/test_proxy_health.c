@@ -26,7 +26,8 @@ static void expect_healthz(const struct proxy_health *health, const struct node 
 	cleanup_text struct text text = {0};
 	cleanup_free char *body = NULL;
 
-	assert_int_equal(proxy_health_print_healthz(health, node, NULL, AT(second), &text), status);
+	assert_int_equal(proxy_health_print_healthz(health, node, NULL, NULL, AT(second), &text),
+			 status);
 	body = text_dup(&text);
 	assert_string_equal(body, wanted);
 }
@@ -37,11 +38,28 @@ static void a_reason_makes_it_unhealthy_and_is_told(void **state attr_unused)
 	cleanup_text struct text text = {0};
 	cleanup_free char *body = NULL;
 
-	assert_int_equal(proxy_health_print_healthz(&health, NULL, "a \"\\\n", AT(0), &text), 503);
+	assert_int_equal(proxy_health_print_healthz(&health, NULL, "a \"\\\n", NULL, AT(0), &text),
+			 503);
 	body = text_dup(&text);
 	assert_string_equal(body, "{\"lastUpdated\":\"" NEVER
 				  "\",\"currentTime\":\"2025-11-15T23:40:00Z\",\"nodeEligible\":"
 				  "false,\"healthy\":false,\"reason\":\"a \\\"\\\\\\u000a\"}");
+}
+
+static void what_degrades_it_is_told_and_changes_no_status(void **state attr_unused)
+{
+	struct proxy_health health = new_health();
+	struct node *node = node_new("a");
+	cleanup_text struct text text = {0};
+	cleanup_free char *body = NULL;
+
+	assert_int_equal(proxy_health_print_healthz(&health, node, NULL, "\"held\"", AT(0), &text),
+			 200);
+	body = text_dup(&text);
+	assert_string_equal(body, "{\"lastUpdated\":\"2025-11-15T23:40:00Z"
+				  "\",\"currentTime\":\"2025-11-15T23:40:00Z\",\"nodeEligible\":"
+				  "true,\"healthy\":true,\"degraded\":\"\\\"held\\\"\"}");
+	node_unref(node);
 }
 
 static void expect_livez(const struct proxy_health *health, int second, int status,
@@ -143,6 +161,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_reason_makes_it_unhealthy_and_is_told),
+		cmocka_unit_test(what_degrades_it_is_told_and_changes_no_status),
 		cmocka_unit_test(before_any_update_it_is_well_but_no_family_is_listed),
 		cmocka_unit_test(queued_change_is_late_after_the_timeout),
 		cmocka_unit_test(one_late_family_makes_all_unhealthy),

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "build.h"
-#include "cli/readiness.h"
+#include "daemon/readiness.h"
 #include "model/model.h"
 
 struct fixture {

@@ -160,6 +160,8 @@ static void worked_example_of_a_shop(void **state attr_unused)
 /* clang-format off */
 static const char overall_text[] =
 	FILTER_CHAINS CHAIN("KUBE-FIREWALL") LOOPBACK_GUARD
+	"-A KUBE-SERVICES -m comment --comment \"ns6/svc6:p80 has no endpoints\" -m tcp -p tcp"
+	" -d 172.30.0.46 --dport 80 -j REJECT\n"
 	"-A KUBE-EXTERNAL-SERVICES -m comment --comment \"ns2/svc2:p80 has no local endpoints\""
 	" -m tcp -p tcp -d 192.168.99.22 --dport 80 -j DROP\n"
 	"-A KUBE-EXTERNAL-SERVICES -m comment --comment \"ns2/svc2:p80 has no local endpoints\""
@@ -171,8 +173,6 @@ static const char overall_text[] =
 	"-A KUBE-PROXY-FIREWALL -m comment"
 	" --comment \"ns5/svc5:p80 traffic not accepted by KUBE-FW-" RANGES "\" -m tcp -p tcp"
 	" -d 5.6.7.8 --dport 80 -j DROP\n"
-	"-A KUBE-SERVICES -m comment --comment \"ns6/svc6:p80 has no endpoints\" -m tcp -p tcp"
-	" -d 172.30.0.46 --dport 80 -j REJECT\n"
 	DROP_INVALID FORWARD_ACCEPT NAT_CHAINS
 	CHAIN("KUBE-SVC-" PLAIN)
 	CHAIN(PLAIN_SEP)
@@ -191,9 +191,18 @@ static const char overall_text[] =
 	CHAIN("KUBE-SVC-" RANGES)
 	CHAIN(RANGES_SEP)
 	MASQUERADE("")
-	/* plain cluster IP */
+	/* cluster IPs come first */
 	"-A KUBE-SERVICES -m comment --comment \"ns1/svc1:p80 cluster IP\" -m tcp -p tcp"
 	" -d 172.30.0.41 --dport 80 -j KUBE-SVC-" PLAIN "\n"
+	"-A KUBE-SERVICES -m comment --comment \"ns2/svc2:p80 cluster IP\" -m tcp -p tcp"
+	" -d 172.30.0.42 --dport 80 -j KUBE-SVC-" LOCAL "\n"
+	"-A KUBE-SERVICES -m comment --comment \"ns3/svc3:p80 cluster IP\" -m tcp -p tcp"
+	" -d 172.30.0.43 --dport 80 -j KUBE-SVC-" NODEPORT "\n"
+	"-A KUBE-SERVICES -m comment --comment \"ns4/svc4:p80 cluster IP\" -m tcp -p tcp"
+	" -d 172.30.0.44 --dport 80 -j KUBE-SVC-" EXTERNAL "\n"
+	"-A KUBE-SERVICES -m comment --comment \"ns5/svc5:p80 cluster IP\" -m tcp -p tcp"
+	" -d 172.30.0.45 --dport 80 -j KUBE-SVC-" RANGES "\n"
+	/* plain cluster IP */
 	"-A KUBE-SVC-" PLAIN " -m comment --comment \"ns1/svc1:p80 cluster IP\" -m tcp -p tcp"
 	" -d 172.30.0.41 --dport 80 ! -s 10.0.0.0/8 -j KUBE-MARK-MASQ\n"
 	"-A KUBE-SVC-" PLAIN " -m comment --comment \"ns1/svc1:p80 -> 10.180.0.1:80\""
@@ -202,8 +211,6 @@ static const char overall_text[] =
 	"-A " PLAIN_SEP " -m comment --comment ns1/svc1:p80 -m tcp -p tcp -j DNAT"
 	" --to-destination 10.180.0.1:80\n"
 	/* policy Local, endpoint elsewhere: no way from EXT to SVL */
-	"-A KUBE-SERVICES -m comment --comment \"ns2/svc2:p80 cluster IP\" -m tcp -p tcp"
-	" -d 172.30.0.42 --dport 80 -j KUBE-SVC-" LOCAL "\n"
 	"-A KUBE-SERVICES -m comment --comment \"ns2/svc2:p80 external IP\" -m tcp -p tcp"
 	" -d 192.168.99.22 --dport 80 -j KUBE-EXT-" LOCAL "\n"
 	"-A KUBE-SERVICES -m comment --comment \"ns2/svc2:p80 loadbalancer IP\" -m tcp -p tcp"
@@ -229,8 +236,6 @@ static const char overall_text[] =
 	"-A " LOCAL_SEP " -m comment --comment ns2/svc2:p80 -m tcp -p tcp -j DNAT"
 	" --to-destination 10.180.0.2:80\n"
 	/* node port */
-	"-A KUBE-SERVICES -m comment --comment \"ns3/svc3:p80 cluster IP\" -m tcp -p tcp"
-	" -d 172.30.0.43 --dport 80 -j KUBE-SVC-" NODEPORT "\n"
 	"-A KUBE-NODEPORTS -m comment --comment ns3/svc3:p80 -m tcp -p tcp -d 127.0.0.0/8"
 	" --dport 3003 -m nfacct --nfacct-name localhost_nps_accepted_pkts"
 	" -j KUBE-EXT-" NODEPORT "\n"
@@ -248,8 +253,6 @@ static const char overall_text[] =
 	"-A " NODE_SEP " -m comment --comment ns3/svc3:p80 -m tcp -p tcp -j DNAT"
 	" --to-destination 10.180.0.3:80\n"
 	/* external IP, two endpoints */
-	"-A KUBE-SERVICES -m comment --comment \"ns4/svc4:p80 cluster IP\" -m tcp -p tcp"
-	" -d 172.30.0.44 --dport 80 -j KUBE-SVC-" EXTERNAL "\n"
 	"-A KUBE-SERVICES -m comment --comment \"ns4/svc4:p80 external IP\" -m tcp -p tcp"
 	" -d 192.168.99.33 --dport 80 -j KUBE-EXT-" EXTERNAL "\n"
 	"-A KUBE-SVC-" EXTERNAL " -m comment --comment \"ns4/svc4:p80 cluster IP\" -m tcp"
@@ -269,8 +272,6 @@ static const char overall_text[] =
 	"-A " EXT_SEP_2 " -m comment --comment ns4/svc4:p80 -m tcp -p tcp -j DNAT"
 	" --to-destination 10.180.0.5:80\n"
 	/* source ranges without this node, affinity */
-	"-A KUBE-SERVICES -m comment --comment \"ns5/svc5:p80 cluster IP\" -m tcp -p tcp"
-	" -d 172.30.0.45 --dport 80 -j KUBE-SVC-" RANGES "\n"
 	"-A KUBE-SERVICES -m comment --comment \"ns5/svc5:p80 loadbalancer IP\" -m tcp -p tcp"
 	" -d 5.6.7.8 --dport 80 -j KUBE-FW-" RANGES "\n"
 	"-A KUBE-NODEPORTS -m comment --comment ns5/svc5:p80 -m tcp -p tcp -d 127.0.0.0/8"
@@ -368,8 +369,10 @@ static void add_numbered_service(struct cluster *c, size_t i, size_t n_endpoints
 	snprintf(ip, sizeof(ip), "172.30.0.%zu", i + 1);
 	service = build_service(key, ip);
 	if (balancer) {
-		build_external_ip(service, "1.2.3.4");
-		build_vip(service, "5.6.7.8");
+		snprintf(ip, sizeof(ip), "1.2.3.%zu", i + 1);
+		build_external_ip(service, ip);
+		snprintf(ip, sizeof(ip), "5.6.7.%zu", i + 1);
+		build_vip(service, ip);
 		build_source_range(service, "203.0.113.0/25");
 	}
 	cluster_serve(c, service, "http", 80, balancer ? (uint16_t)(30000 + i) : 0);

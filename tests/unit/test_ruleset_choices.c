@@ -364,11 +364,12 @@ static void services_stand_in_order_of_namespace_and_name(void **state attr_unus
 	static const char *const keys[] = {"a-b/a", "a/c", "a.b/a", "b/a", "a/b", "a/b-1"};
 	static const char order[] = "a/b a/b-1 a/c a-b/a a.b/a b/a ";
 	struct cluster c;
-	char found[128] = "";
+	char found[128] = "", ip[32];
 
 	cluster_init(&c, FAMILY_IPV4);
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
-		cluster_serve(&c, build_service(keys[i], "172.30.0.1"), "", 80, 0);
+		snprintf(ip, sizeof(ip), "172.30.0.%zu", i + 1);
+		cluster_serve(&c, build_service(keys[i], ip), "", 80, 0);
 		if (i % 2 == 1) /* some at once, the others one by one */
 			cluster_sync(&c);
 	}

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "cluster.h"
+#include "count_visits.h"
 #include "fixed_text.h"
 
 #define SVC1  "KUBE-SVC-XPGD46QRK7WJZT7O" /* ns1/svc1:p80 */
@@ -25,13 +26,13 @@
 #define FIXED MASQUERADE("")
 #define TAIL  TO_NODE_PORTS(" -m addrtype --dst-type LOCAL") "COMMIT\n"
 
-/* A delta: chains, rules, and the last rule of KUBE-SERVICES moves behind the new ones. */
+/* A delta: chains and rules. The last rule of KUBE-SERVICES moves only when others go to the end. */
 #define NAT(lines) "*nat\n" lines "COMMIT\n"
 #define LAST       TO_NODE_PORTS(" -m addrtype --dst-type LOCAL")
 #define MOVE_LAST  REMOVED(" -m addrtype --dst-type LOCAL") LAST
 
-#define ENTRY(id, ip, port, svc)                                                           \
-	"-A KUBE-SERVICES -m comment --comment \"" id " cluster IP\" -m tcp -p tcp -d " ip \
+#define ENTRY(id, ip, port, svc)                                                        \
+	"KUBE-SERVICES -m comment --comment \"" id " cluster IP\" -m tcp -p tcp -d " ip \
 	" --dport " port " -j " svc "\n"
 #define MASQ(id, ip, port, svc)                                                      \
 	"-A " svc " -m comment --comment \"" id " cluster IP\" -m tcp -p tcp -d " ip \
@@ -93,8 +94,8 @@ static void sync_first(struct cluster *c)
 	cluster_slice(c, "ns1/svc1", "p80", 80, "10.0.1.1");
 	cluster_slice(c, "ns2/svc2", "p8080", 8080, "10.0.2.1");
 	check_sync(c,
-		   HEAD("") CHAIN(SVC1) CHAIN(SEP1) CHAIN(SVC2) CHAIN(SEP2)
-			   FIXED ENTRY1 OWN1 ENTRY2 OWN2 TAIL,
+		   HEAD("") CHAIN(SVC1) CHAIN(SEP1) CHAIN(SVC2) CHAIN(SEP2) FIXED
+		   "-A " ENTRY1 "-A " ENTRY2 OWN1 OWN2 TAIL,
 		   15);
 	assert_true(c->begun.full);
 	assert_true(c->stats.full);
@@ -120,9 +121,77 @@ static void repeated_adding_a_service_writes_only_its_chains(void **state attr_u
 
 	sync_first(&c);
 	add_third(&c);
-	check_sync(&c, NAT(CHAIN(SVC3) CHAIN(SEP31) ENTRY3 OWN3("10.0.3.1", SEP31) MOVE_LAST),
-		   15 + 5);
+	check_sync(&c, NAT(CHAIN(SVC3) CHAIN(SEP31) "-I " ENTRY3 OWN3("10.0.3.1", SEP31)), 15 + 5);
 	assert_false(c.begun.full);
+	cluster_done(&c);
+}
+
+/* What is outside goes to the end, and the way to node ports behind it; a cluster IP to the head. */
+static void cluster_ips_go_before_external_ones_whoever_comes_first(void **state attr_unused)
+{
+	struct service *outside = build_service("ns3/svc3", "172.30.0.43");
+	struct cluster c;
+
+	sync_first(&c);
+	build_external_ip(outside, "198.51.100.3");
+	cluster_serve(&c, outside, "p80", 80, 0);
+	cluster_slice(&c, "ns3/svc3", "p80", 80, "10.0.3.1");
+	cluster_sync(&c);
+	assert_int_equal(cluster_count_lines(&c, "-I KUBE-SERVICES", "svc3:p80 cluster IP"), 1);
+	assert_int_equal(cluster_count_lines(&c, "-A KUBE-SERVICES", "svc3:p80 external IP"), 1);
+	assert_non_null(strstr(c.text, MOVE_LAST));
+	cluster_serve(&c, build_service("ns4/svc4", "172.30.0.44"), "p80", 80, 0);
+	cluster_slice(&c, "ns4/svc4", "p80", 80, "10.0.4.1");
+	cluster_sync(&c);
+	assert_string_equal(c.text, NAT(CHAIN(SVC4) CHAIN(SEP4) "-I " ENTRY4 OWN4));
+	cluster_done(&c);
+}
+
+static void serve_at(struct cluster *c, const char *key, const char *ip, const char *external_ip,
+		     uint32_t created_s)
+{
+	struct service *service = build_service(key, ip);
+
+	build_external_ip(service, external_ip);
+	service->created_s = created_s;
+	cluster_serve(c, service, "p80", 80, 0);
+	cluster_slice(c, key, "p80", 80, "10.0.9.1");
+	cluster_sync(c);
+}
+
+static size_t count_entries(const struct cluster *c, const char *start, const char *id)
+{
+	char word[64];
+
+	snprintf(word, sizeof(word), "%s external IP", id);
+	return cluster_count_lines(c, start, word);
+}
+
+/* The one that loses it, or gets it, has not changed itself. */
+static void what_two_ask_for_goes_from_one_to_the_other(void **state attr_unused)
+{
+	struct cluster c;
+
+	sync_first(&c);
+	serve_at(&c, "a/young", "172.30.0.51", "198.51.100.3", 300);
+	assert_int_equal(count_entries(&c, "-A KUBE-SERVICES", "a/young:p80"), 1);
+	serve_at(&c, "z/old", "172.30.0.52", "198.51.100.3", 100);
+	assert_false(c.begun.full);
+	assert_int_equal(count_entries(&c, "-D KUBE-SERVICES", "a/young:p80"), 1);
+	assert_int_equal(count_entries(&c, "-A KUBE-SERVICES", "a/young:p80"), 0);
+	assert_int_equal(count_entries(&c, "-A KUBE-SERVICES", "z/old:p80"), 1);
+	serve_at(&c, "z/younger", "172.30.0.53", "198.51.100.3", 400);
+	assert_int_equal(count_entries(&c, "-", "p80"), 0); /* nobody's entry changes */
+	ruleset_need_full_sync(c.ruleset);
+	cluster_sync(&c);
+	assert_int_equal(cluster_count_lines(&c, "-A KUBE-SERVICES", " external IP"), 1);
+	model_remove_service(c.model, "z/old");
+	cluster_sync(&c);
+	assert_int_equal(count_entries(&c, "-A KUBE-SERVICES", "a/young:p80"), 1);
+	serve_at(&c, "b/new", "198.51.100.3", "198.51.100.9", 900); /* its cluster IP */
+	assert_int_equal(count_entries(&c, "-D KUBE-SERVICES", "a/young:p80"), 1);
+	cluster_sync(&c);
+	assert_string_equal(c.text, "");
 	cluster_done(&c);
 }
 
@@ -147,11 +216,10 @@ static void repeated_service_without_endpoints_gets_a_reject_then_chains(void **
 
 	sync_first(&c);
 	cluster_serve(&c, build_service("ns4/svc4", "172.30.0.44"), "p80", 80, 0);
-	check_sync(&c, "*filter\n-A " REJECT4 "COMMIT\n", 15);
+	check_sync(&c, "*filter\n-I " REJECT4 "COMMIT\n", 15);
 	cluster_slice(&c, "ns4/svc4", "p80", 80, "10.0.4.1");
 	check_sync(&c,
-		   "*filter\n-D " REJECT4
-		   "COMMIT\n" NAT(CHAIN(SVC4) CHAIN(SEP4) ENTRY4 OWN4 MOVE_LAST),
+		   "*filter\n-D " REJECT4 "COMMIT\n" NAT(CHAIN(SVC4) CHAIN(SEP4) "-I " ENTRY4 OWN4),
 		   15 + 5);
 	cluster_done(&c);
 }
@@ -195,8 +263,9 @@ static void repeated_failed_partial_sync_is_followed_by_a_full_one(void **state 
 	c.fail = false;
 	check_sync(&c,
 		   HEAD("") CHAIN(SVC1) CHAIN(SEP1) CHAIN(SVC3) CHAIN(SEP31) CHAIN(SVC2) CHAIN(SEP2)
-			   FIXED ENTRY1 OWN1 ENTRY3 OWN3("10.0.3.1", SEP31) "-X " SVC2 "\n-X " SEP2
-									    "\n" TAIL,
+			   FIXED "-A " ENTRY1 "-A " ENTRY3 OWN1 OWN3("10.0.3.1", SEP31) "-X " SVC2
+											"\n-X " SEP2
+											"\n" TAIL,
 		   15);
 	assert_true(c.stats.full);
 	assert_false(cluster_has_chain(&c, SVC2));
@@ -293,7 +362,8 @@ static void stale_chains_are_found_by_name_and_others_left_alone(void **state at
 	ruleset_need_full_sync(c.ruleset);
 	check_sync(&c,
 		   HEAD("") CHAIN(SVC1) CHAIN(SEP1) CHAIN(SVC2) CHAIN(SEP2) CHAIN("KUBE-SVC-SHORT")
-			   CHAIN("KUBE-SVL-XPGD46QRK7WJZT7O") FIXED ENTRY1 OWN1 ENTRY2 OWN2
+			   CHAIN("KUBE-SVL-XPGD46QRK7WJZT7O") FIXED
+		   "-A " ENTRY1 "-A " ENTRY2 OWN1 OWN2
 		   "-X KUBE-SVC-SHORT\n-X KUBE-SVL-XPGD46QRK7WJZT7O\n" TAIL,
 		   15);
 	cluster_done(&c);
@@ -303,22 +373,24 @@ static void many_services_come_and_go_at_once(void **state attr_unused)
 {
 	enum { MANY = 40 };
 	struct cluster c;
-	char key[32], id[64];
+	char key[32], id[64], ip[32];
 
 	sync_first(&c);
 	for (int i = 0; i < MANY; i++) {
 		snprintf(key, sizeof(key), "ns%d/many-%d", i % 4, i);
-		cluster_serve(&c, build_service(key, "172.30.1.1"), "", 80, 0);
+		snprintf(ip, sizeof(ip), "172.30.1.%d", i + 1);
+		cluster_serve(&c, build_service(key, ip), "", 80, 0);
 		cluster_slice(&c, key, "", 80, "10.0.9.1");
 	}
 	cluster_sync(&c);
 	assert_int_equal(c.stats.rules_total[TABLE_NAT], 15 + MANY * 5);
-	assert_int_equal(c.stats.rules_written[TABLE_NAT], 1 + MANY * 5);
+	assert_int_equal(c.stats.rules_written[TABLE_NAT], MANY * 5);
 	for (int i = 0; i < MANY; i += 2) {
 		snprintf(key, sizeof(key), "ns%d/many-%d", i % 4, i);
 		model_remove_service(c.model, key);
 		snprintf(key, sizeof(key), "ns%d/later-%d", i % 4, i);
-		cluster_serve(&c, build_service(key, "172.30.1.2"), "", 80, 0);
+		snprintf(ip, sizeof(ip), "172.30.2.%d", i + 1);
+		cluster_serve(&c, build_service(key, ip), "", 80, 0);
 	}
 	cluster_sync(&c);
 	assert_false(c.stats.full);
@@ -328,7 +400,7 @@ static void many_services_come_and_go_at_once(void **state attr_unused)
 		snprintf(id, sizeof(id), "\"ns%d/many-%d cluster IP\"", i % 4, i);
 		assert_int_equal(cluster_count_lines(&c, "-D KUBE-SERVICES", id), (i + 1) % 2);
 	}
-	assert_int_equal(cluster_count_lines(&c, "-A KUBE-SERVICES", "has no endpoints"), MANY / 2);
+	assert_int_equal(cluster_count_lines(&c, "-I KUBE-SERVICES", "has no endpoints"), MANY / 2);
 	cluster_done(&c);
 }
 
@@ -408,7 +480,7 @@ static void large_cluster_new_rules_have_no_comments_old_ones_stay(void **state 
 	assert_true(cluster_wrote(&c, "-A KUBE-SEP-RUVVH7YV3PHQBDOS -m tcp -p tcp -j DNAT"
 				      " --to-destination 203.0.113.4:8081"));
 	/* all other comments stay */
-	assert_int_equal(cluster_count_lines(&c, "-A KUBE-SERVICES", "cluster IP\""), 1);
+	assert_int_equal(cluster_count_lines(&c, "-I KUBE-SERVICES", "cluster IP\""), 1);
 	assert_int_equal(cluster_count_lines(&c, "-A KUBE-SVC-", "cluster IP\""), 1);
 	cluster_done(&c);
 }
@@ -482,11 +554,58 @@ static void large_cluster_rewrites_a_service_that_changes_without_comments(void 
 	cluster_done(&c);
 }
 
+#define CROWD 40
+
+/* One of many that ask for the same; `written` tells two versions apart that ask for the same. */
+static void serve_one_of_many(struct cluster *c, unsigned int i, uint32_t created_s,
+			      uint32_t written)
+{
+	char key[32], ip[32];
+	struct service *service;
+
+	snprintf(key, sizeof(key), "ns/s%02u", i);
+	snprintf(ip, sizeof(ip), "172.30.1.%u", i);
+	service = build_service(key, ip);
+	build_external_ip(service, "198.51.100.1");
+	service->created_s = created_s;
+	service->sticky_seconds = written;
+	cluster_serve(c, service, "p80", 80, 0);
+	cluster_slice(c, key, "p80", 80, "10.0.1.1");
+}
+
+/* A Service that is written again costs the same however many ask for what it asks for. */
+static void others_are_judged_only_when_a_destination_moves(void **state attr_unused)
+{
+	struct cluster c;
+
+	n_visits = 0;
+	cluster_init(&c, FAMILY_IPV4);
+	for (unsigned int i = 0; i < CROWD; i++)
+		serve_one_of_many(&c, i, 100 + i, 1);
+	cluster_sync(&c);
+	assert_int_equal(cluster_count_lines(&c, "-A KUBE-SERVICES", "s00:p80 external IP"), 1);
+	for (unsigned int i = 0; i < CROWD; i++)
+		serve_one_of_many(&c, i, 100 + i, 2);
+	cluster_sync(&c);
+	assert_false(c.begun.full);
+	assert_int_equal(cluster_count_lines(&c, "-", "external IP"), 0);
+	assert_int_equal(n_visits, 0);
+	serve_one_of_many(&c, 7, 1, 3); /* now the oldest */
+	cluster_sync(&c);
+	assert_int_equal(cluster_count_lines(&c, "-D KUBE-SERVICES", "s00:p80 external IP"), 1);
+	assert_int_equal(cluster_count_lines(&c, "-A KUBE-SERVICES", "s07:p80 external IP"), 1);
+	/* the rules of its port once, the conflicts of its port and of the address twice */
+	assert_int_equal(n_visits, 5 * CROWD);
+	cluster_done(&c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(repeated_initial_sync_is_full),
 		cmocka_unit_test(repeated_adding_a_service_writes_only_its_chains),
+		cmocka_unit_test(cluster_ips_go_before_external_ones_whoever_comes_first),
+		cmocka_unit_test(what_two_ask_for_goes_from_one_to_the_other),
 		cmocka_unit_test(repeated_deleting_a_service_deletes_its_chains),
 		cmocka_unit_test(repeated_service_without_endpoints_gets_a_reject_then_chains),
 		cmocka_unit_test(repeated_endpoint_replaced_then_added_then_nothing),
@@ -503,6 +622,7 @@ int main(void)
 		cmocka_unit_test(large_cluster_is_judged_by_the_sync_before),
 		cmocka_unit_test(large_cluster_deletes_chains_with_their_service),
 		cmocka_unit_test(large_cluster_rewrites_a_service_that_changes_without_comments),
+		cmocka_unit_test(others_are_judged_only_when_a_destination_moves),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,10 +6,10 @@
 #include <linux/netfilter/nf_conntrack_tcp.h>
 #include <netinet/in.h>
 
-#include "backends/flows/service_flows.h"
 #include "base/doc.h"
 #include "build.h"
-#include "cli/flows_print.h"
+#include "commands/flows_print.h"
+#include "conntrack/service_flows.h"
 
 struct lab {
 	struct model *model;

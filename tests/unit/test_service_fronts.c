@@ -5,8 +5,8 @@
 #include <netinet/in.h>
 #include <stdio.h>
 
-#include "backends/flows/service_fronts.h"
 #include "build.h"
+#include "conntrack/service_fronts.h"
 #include "kernel/conntrack.h"
 
 static const char *owner_of(const struct service_fronts *fronts, uint8_t protocol, const char *dst,

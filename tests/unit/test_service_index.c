@@ -30,12 +30,15 @@ static void lab_done(struct lab *lab)
 	fake_kernel_done(&lab->kernel);
 }
 
-/* One rule for each item stands for all of a Service's. */
-static void say_rule(void *arg, const char *key, const struct addr *addr, const char *chain)
+/* One rule for each item stands for all of a Service's, and leads. */
+static void say_rule(void *arg, const char *key, const struct addr *addr, const char *chain,
+		     unsigned int parts)
 {
 	struct lab *lab = arg;
 	struct rule rule;
 
+	if (!(parts & RULESET_LEADING))
+		return;
 	rule_init(&rule, TABLE_NAT, chain);
 	rule_comment(&rule, key);
 	rule_destination_addr(&rule, addr);

@@ -6,8 +6,8 @@
 #include <netinet/in.h>
 #include <stdio.h>
 
-#include "backends/flows/service_traffic.h"
 #include "build.h"
+#include "conntrack/service_traffic.h"
 
 #define LIMIT 100
 

@@ -5,8 +5,8 @@
 #include <linux/netfilter/nf_conntrack_common.h>
 #include <netinet/in.h>
 
-#include "backends/flows/stale_flows.h"
 #include "build.h"
+#include "conntrack/stale_flows.h"
 #include "kernel/conntrack.h"
 #include "kernel/nfnetlink.h"
 
@@ -270,7 +270,7 @@ static void a_service_says_itself_whether_tcp_is_cut(void **state attr_unused)
 static void what_cannot_be_deleted_is_tried_again(void **state attr_unused)
 {
 	/* a part of the kernel that knows nothing of flows */
-	struct nfnetlink_line line = {.socket = mnl_socket_open(NETLINK_ROUTE)};
+	struct nfnetlink_conn line = {.socket = mnl_socket_open(NETLINK_ROUTE)};
 	struct lab lab = lab_new(TERMINATE_NONE);
 	struct err err;
 
@@ -290,7 +290,7 @@ static void what_cannot_be_deleted_is_tried_again(void **state attr_unused)
 	assert_true(synced(&lab));
 	UDP_STAYS(CLUSTER, 53, POD);
 	UDP_STALE(CLUSTER, 53, OTHER_POD);
-	nfnetlink_line_done(&line);
+	nfnetlink_conn_done(&line);
 	lab_done(&lab);
 }
 

@@ -2,7 +2,7 @@
 
 /* Streams of events: what readers are told, and what a slow one costs. */
 
-#include "backends/backend.h"
+#include "backends/modes.h"
 #include "http_client.h"
 #include "page/status_feed.h"
 #include "status_world.h"
@@ -37,7 +37,7 @@ static int setup(void **state)
 {
 	struct lab *lab = xcalloc(1, sizeof(*lab));
 
-	lab->world = status_world_new(EXPLAIN_IPTABLES);
+	lab->world = status_world_new(&backend_iptables);
 	lab->loop = event_base_new();
 	lab->feed = status_feed_new(lab->loop, &lab->world->source);
 	lab->server = client_server(lab->loop, &http_limits_default, handle, lab);
@@ -73,7 +73,7 @@ static int open_reader(struct lab *lab, int receive)
 {
 	int fd = client_connect(lab->server, receive);
 
-	send_text(fd, "GET /status/events HTTP/1.1\r\n\r\n");
+	send_text(fd, "GET /status/events HTTP/1.1\r\nHost: a\r\n\r\n");
 	return fd;
 }
 

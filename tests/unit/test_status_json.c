@@ -19,7 +19,7 @@ static char *print_service(struct status_world *world, const char *key, int64_t 
 
 static void a_service_has_ports_with_entries_and_endpoints(void **state attr_unused)
 {
-	struct status_world *world = status_world_new(EXPLAIN_IPTABLES);
+	struct status_world *world = status_world_new(&backend_iptables);
 	struct service *service = build_service("default/web", "10.96.0.1");
 	struct slice *slice = build_slice("default/web-1", "web", FAMILY_IPV4);
 	cleanup_free char *json = NULL;
@@ -47,7 +47,7 @@ static void a_service_has_ports_with_entries_and_endpoints(void **state attr_unu
 
 static void a_service_that_is_gone_has_no_ports(void **state attr_unused)
 {
-	struct status_world *world = status_world_new(EXPLAIN_IPTABLES);
+	struct status_world *world = status_world_new(&backend_iptables);
 	cleanup_free char *json = print_service(world, "default/web", 0);
 
 	assert_string_equal(json, "{\"service\":\"default/web\",\"changed\":0,\"type\":\"\","
@@ -57,7 +57,7 @@ static void a_service_that_is_gone_has_no_ports(void **state attr_unused)
 
 static void a_family_that_is_not_proxied_has_no_entries(void **state attr_unused)
 {
-	struct status_world *world = status_world_new(EXPLAIN_IPTABLES);
+	struct status_world *world = status_world_new(&backend_iptables);
 	cleanup_free char *json = NULL;
 
 	status_add(world, "default/web", "10.96.0.1", 2);
@@ -71,7 +71,7 @@ static void a_family_that_is_not_proxied_has_no_entries(void **state attr_unused
 /* An object's name may be anything that a manifest says: it stays inside its string, in one line. */
 static void names_cannot_leave_their_string(void **state attr_unused)
 {
-	struct status_world *world = status_world_new(EXPLAIN_IPTABLES);
+	struct status_world *world = status_world_new(&backend_iptables);
 	cleanup_free char *json = NULL;
 
 	status_add(world, "default/\"]}<script>\n\xff", "10.96.0.1", 0);
@@ -84,7 +84,7 @@ static void names_cannot_leave_their_string(void **state attr_unused)
 
 static void a_service_with_thousands_of_addresses_stays_small(void **state attr_unused)
 {
-	struct status_world *world = status_world_new(EXPLAIN_IPTABLES);
+	struct status_world *world = status_world_new(&backend_iptables);
 	struct service *service = build_service("default/web", "10.96.0.1");
 	cleanup_free char *json = NULL;
 
@@ -104,7 +104,7 @@ static void a_service_with_thousands_of_addresses_stays_small(void **state attr_
 
 static void gauges_have_health_counts_and_the_table(void **state attr_unused)
 {
-	struct status_world *world = status_world_new(EXPLAIN_IPTABLES);
+	struct status_world *world = status_world_new(&backend_iptables);
 	cleanup_text struct text text = {0};
 	cleanup_free char *json = NULL;
 
@@ -112,17 +112,18 @@ static void gauges_have_health_counts_and_the_table(void **state attr_unused)
 	status_settle(world);
 	world->gauges = (struct status_gauges){.conntrack = 5, .conntrack_max = 10};
 	world->gauges.reason = (char[]){"a \"reason\""};
+	world->gauges.degraded = (char[]){"held"};
 	status_json_gauges(&world->source, 1, 2, &text);
 	json = text_dup(&text);
 	assert_string_equal(json, "{\"services\":1,\"endpoints\":3,\"repairs\":2,\"conntrack\":5,"
 				  "\"conntrack_max\":10,\"healthy\":false,"
-				  "\"reason\":\"a \\\"reason\\\"\"}");
+				  "\"reason\":\"a \\\"reason\\\"\",\"degraded\":\"held\"}");
 	status_world_free(world);
 }
 
 static void traffic_is_told_by_the_ids_of_rows(void **state attr_unused)
 {
-	struct status_world *world = status_world_new(EXPLAIN_NFTABLES);
+	struct status_world *world = status_world_new(&backend_nftables);
 	cleanup_text struct text text = {0};
 	cleanup_free char *json = NULL;
 

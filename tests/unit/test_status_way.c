@@ -10,13 +10,13 @@
 
 static int iptables_setup(void **state)
 {
-	*state = status_world_new(EXPLAIN_IPTABLES);
+	*state = status_world_new(&backend_iptables);
 	return 0;
 }
 
 static int nftables_setup(void **state)
 {
-	*state = status_world_new(EXPLAIN_NFTABLES);
+	*state = status_world_new(&backend_nftables);
 	return 0;
 }
 
@@ -138,7 +138,8 @@ static char *summary_of_all(struct status_world *world, const struct packet *pac
 {
 	cleanup_free struct addr *addresses = NULL;
 	const char *keys[RANDOM_SERVICES];
-	struct explain_input input = {.mode = world->source.mode, .settings = &world->settings};
+	struct explain_input input = {.backend = world->source.backend,
+				      .settings = &world->settings};
 	const struct service *service;
 	struct explanation *found;
 	struct explain *explain;

@@ -66,7 +66,7 @@ static void ensure_writes_only_what_differs(void **state attr_unused)
 	struct err err;
 	cleanup_free char *text = NULL;
 
-	fake_write(&fake, "sys/net/ipv4/a", "0\n");
+	fake_write(&fake, "sys/net/ipv4/a", "0");
 	assert_int_equal(sysctl_ensure("net/ipv4/a", 1, &err), 1);
 	text = fake_read(&fake, "sys/net/ipv4/a");
 	assert_string_equal(text, "1");

@@ -76,8 +76,7 @@ static void any_other_comment_is_foreign(void **state attr_unused)
 	static const char *const comments[] = {
 		"comment \"rules for kube-proxy\";", /* kube-proxy's */
 		"",
-		"comment \"" LAYOUT_COMMENT ".\";",
-		"comment \"rules for kube-proxy, by Portolan (layout 0)\";",
+		"comment \"by Portolan\";",
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(comments); i++) {
@@ -88,6 +87,13 @@ static void any_other_comment_is_foreign(void **state attr_unused)
 		assert_int_equal(find(FAMILY_IPV6), TABLE_FOREIGN);
 		nft("delete table ip6 kube-proxy");
 	}
+}
+
+static void the_layout_of_another_version_is_known_as_such(void **state attr_unused)
+{
+	nft("add table ip kube-proxy { comment \"rules for kube-proxy, by Portolan (layout 2)\"; "
+	    "}");
+	assert_int_equal(find(FAMILY_IPV4), TABLE_OTHER_LAYOUT);
 }
 
 static void
@@ -113,36 +119,58 @@ static void chains_are_listed_by_name(void **state attr_unused)
 	assert_string_equal(chains.names[1], "b/c");
 }
 
+static struct port_plan port_at(const struct addr *addr, const struct service_port *port)
+{
+	static const struct service service;
+
+	return (struct port_plan){
+		.service = &service, .port = port, .cluster_ip = addr, .id = "ns1/web:http"};
+}
+
 static void ids_of_a_former_life_are_found(void **state attr_unused)
 {
+	const struct service_port port = {.protocol = PROTOCOL_TCP, .port = 80};
+	struct endpoint endpoint = {.port = 8080};
 	struct affinity_ids ids;
+	struct port_plan plan;
+	struct addr addr;
 	struct err err;
 
+	assert_int_equal(addr_parse("10.96.0.1", &addr), 0);
+	assert_int_equal(addr_parse("10.1.0.1", &endpoint.addr), 0);
+	plan = port_at(&addr, &port);
 	affinity_ids_init(&ids);
 	make_ours(FAMILY_IPV4);
-	nft("add element ip kube-proxy affinity-ids { 10.96.0.1 . tcp . 80 : f000:5, "
-	    "10.96.0.2 . udp . 53 : f000:6 }");
-	nft("add element ip kube-proxy nodeport-affinity-ids { sctp . 30080 : f000:5 }");
-	nft("add element ip kube-proxy affinity-ids { 10.96.0.9 . icmp . 80 : f000:7 }"); /* not ours */
+	nft("add map ip kube-proxy clients-5 { type ipv4_addr : classid; size 10; "
+	    "flags dynamic,timeout; comment \"10.96.0.1 ns1/web:http/tcp\"; }");
+	nft("add map ip kube-proxy clients-6 { type ipv4_addr : classid; }"); /* nobody's */
+	nft("add element ip kube-proxy members { 1000:5 . 10.1.0.1 . 8080 : 1000:9 }");
+	nft("add element ip kube-proxy members { 1000:0 . 0.0.0.0 . 0 : 1000:400 }");
 	if (table_find_ids(socket_, FAMILY_IPV4, &ids, &err) < 0)
 		fail_msg("%s", err.text);
-	assert_int_equal(ids.found.count, 3);
-	assert_non_null(map_get(&ids.found, "10.96.0.1:80/tcp"));
-	assert_non_null(map_get(&ids.found, "10.96.0.2:53/udp"));
-	assert_non_null(map_get(&ids.found, "NodePort 30080/sctp"));
+	assert_int_equal(affinity_ids_port(&ids, &plan), 5);
+	assert_int_equal(affinity_ids_endpoint(&ids, 5, &endpoint), 9);
+	assert_int_equal(ids.mark, 0x400);
+	assert_int_equal(ids.next, 0x400);
 	affinity_ids_done(&ids);
 }
 
 static char said[512];
 
-static void on_client(void *arg attr_unused, const struct table_client *client)
+static int on_client(void *arg attr_unused, const struct table_client *client)
 {
-	char from[ADDR_TEXT_MAX], to[ADDR_PORT_TEXT_MAX];
+	char from[ADDR_TEXT_MAX];
 
-	addr_print(&client->client, from);
-	addr_port_print(&client->endpoint, client->port, to);
-	snprintf(said + strlen(said), sizeof(said) - strlen(said), "%s %x %s\n", from, client->id,
-		 to);
+	addr_print(&client->addr, from);
+	snprintf(said + strlen(said), sizeof(said) - strlen(said), "%s %u %u\n", from,
+		 client->endpoint, (unsigned int)(client->timeout_ms / 1000));
+	return 0;
+}
+
+static int refuse_client(void *arg, const struct table_client *client attr_unused)
+{
+	++*(int *)arg;
+	return -ENOSPC;
 }
 
 static void on_restart(void *arg attr_unused)
@@ -150,26 +178,67 @@ static void on_restart(void *arg attr_unused)
 	said[0] = '\0';
 }
 
+static const struct table_map map5 = {.container = CONTAINER_CLIENTS, .number = 5};
+static const struct table_map map6 = {.container = CONTAINER_LOCAL_CLIENTS, .number = 6};
+
+static void make_clients(void)
+{
+	make_ours(FAMILY_IPV4);
+	make_ours(FAMILY_IPV6);
+	nft("add map ip kube-proxy clients-5 { type ipv4_addr : classid; flags dynamic,timeout; }");
+	nft("add map ip6 kube-proxy local-clients-6 { type ipv6_addr : classid; "
+	    "flags dynamic,timeout; }");
+	nft("add element ip kube-proxy clients-5 { 192.0.2.1 timeout 1h : 1000:5 }");
+	nft("add element ip6 kube-proxy local-clients-6 { 2001:db8::1 timeout 2h : 1000:f }");
+}
+
 static void remembered_clients_are_read(void **state attr_unused)
 {
 	struct err err;
 
-	make_ours(FAMILY_IPV4);
-	make_ours(FAMILY_IPV6);
-	nft("add element ip kube-proxy affinity { 192.0.2.1 . f000:5 timeout 1h : 10.1.0.1 . 8080 "
-	    "}");
-	nft("add element ip6 kube-proxy local-affinity { 2001:db8::1 . f000:6 timeout 1h : fd00::1 "
-	    ". "
-	    "53 }");
+	make_clients();
 	said[0] = '\0';
-	for (enum family family = 0; family < FAMILY_COUNT; family++)
-		if (table_each_client(socket_, family, CONTAINER_AFFINITY, on_client, on_restart,
-				      NULL, &err) < 0 ||
-		    table_each_client(socket_, family, CONTAINER_LOCAL_AFFINITY, on_client,
-				      on_restart, NULL, &err) < 0)
-			fail_msg("%s", err.text);
-	assert_string_equal(said, "192.0.2.1 f0000005 10.1.0.1:8080\n"
-				  "2001:db8::1 f0000006 [fd00::1]:53\n");
+	if (table_each_client(socket_, FAMILY_IPV4, &map5, on_client, on_restart, NULL, &err) < 0 ||
+	    table_each_client(socket_, FAMILY_IPV6, &map6, on_client, on_restart, NULL, &err) < 0)
+		fail_msg("%s", err.text);
+	assert_string_equal(said, "192.0.2.1 5 3600\n2001:db8::1 15 7200\n");
+}
+
+static void a_list_of_clients_can_be_left(void **state attr_unused)
+{
+	struct err err;
+	int n = 0;
+
+	make_clients();
+	nft("add element ip kube-proxy clients-5 { 192.0.2.2 timeout 1h : 1000:5 }");
+	assert_int_equal(
+		table_each_client(socket_, FAMILY_IPV4, &map5, refuse_client, on_restart, &n, &err),
+		-ENOSPC);
+	assert_int_equal(n, 1);
+	assert_int_equal(find(FAMILY_IPV4), TABLE_OURS); /* the socket is fit for more */
+}
+
+static void maps_of_clients_are_listed(void **state attr_unused)
+{
+	cleanup_table_maps struct table_maps maps = {0};
+	struct err err;
+
+	make_ours(FAMILY_IPV4);
+	nft("add map ip kube-proxy clients-5 { type ipv4_addr : classid; flags dynamic,timeout; "
+	    "size 7; comment \"whose\"; }");
+	nft("add map ip kube-proxy local-clients-4294967295 { type ipv4_addr : classid; }");
+	nft("add map ip kube-proxy clients-4294967296 { type ipv4_addr : classid; }"); /* no number */
+	nft("add map ip kube-proxy clients-05 { type ipv4_addr : classid; }");
+	nft("add table ip other; add map ip other clients-8 { type ipv4_addr : classid; }");
+	assert_int_equal(table_list_maps(socket_, FAMILY_IPV4, &maps, &err), 0);
+	assert_int_equal(maps.n, 2);
+	assert_int_equal(maps.v[0].container, CONTAINER_CLIENTS);
+	assert_int_equal(maps.v[0].number, 5);
+	assert_int_equal(maps.v[0].size, 7);
+	assert_string_equal(maps.v[0].comment, "whose");
+	assert_int_equal(maps.v[1].container, CONTAINER_LOCAL_CLIENTS);
+	assert_int_equal(maps.v[1].number, UINT32_MAX);
+	assert_null(maps.v[1].comment);
 }
 
 static void a_list_of_what_is_not_there_is_an_error(void **state attr_unused)
@@ -221,10 +290,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(our_table_is_known_by_its_comment),
 		T(any_other_comment_is_foreign),
+		T(the_layout_of_another_version_is_known_as_such),
 		T(a_table_that_kube_proxy_took_over_is_foreign_though_it_keeps_our_comment),
 		T(chains_are_listed_by_name),
 		T(ids_of_a_former_life_are_found),
 		T(remembered_clients_are_read),
+		T(a_list_of_clients_can_be_left),
+		T(maps_of_clients_are_listed),
 		T(a_list_of_what_is_not_there_is_an_error),
 		T(an_element_without_a_key_is_refused),
 	};

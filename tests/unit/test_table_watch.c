@@ -5,8 +5,8 @@
 #include <netinet/in.h>
 #include <stdio.h>
 
-#include "backends/flows/table_watch.h"
 #include "build.h"
+#include "conntrack/table_watch.h"
 
 static enum table_level next(enum table_level before, uint64_t entries)
 {

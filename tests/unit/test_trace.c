@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-#include "explain/trace.h"
+#include "inspect/trace.h"
 #include "kernel/nft_message.h"
 
 struct recording {
@@ -189,9 +189,9 @@ static void a_rule_for_remembered_clients_is_known_by_its_words(void **state att
 {
 	static const char *const iptables[] = {"KUBE-SVC-", "-A S -m recent --rcheck -j X", NULL};
 	static const char *const nftables[] = {
-		"nodeport-pick",
-		"meta l4proto tcp dnat ip to ip saddr . meta priority map @affinity", NULL};
-	static const char *const update[] = {"nodeport-pick", "update @affinity { ip saddr }",
+		"nodeport-pick", "meta l4proto tcp dnat ip to meta priority map @member-endpoints",
+		NULL};
+	static const char *const update[] = {"nodeport-pick", "update @clients-1 { ip saddr }",
 					     NULL};
 	struct trace *trace = replay_words("iptables-nodeport", PROTOCOL_TCP, iptables);
 

@@ -9,9 +9,10 @@
 #include <linux/netfilter/nf_tables.h>
 #include <stdio.h>
 
+#include "backends/modes.h"
 #include "base/doc.h"
 #include "build.h"
-#include "explain/trace_report.h"
+#include "inspect/trace_report.h"
 #include "kernel/nft_tracer.h"
 
 #define NODE_IP    "192.168.0.2"
@@ -28,12 +29,12 @@ struct world {
 	enum hook hook;
 };
 
-static int set_up(void **state, enum explain_mode mode)
+static int set_up(void **state, const struct backend_ops *backend)
 {
 	struct world *world = xcalloc(1, sizeof(*world));
 	struct service *service = build_service("default/web", CLUSTER_IP);
 	struct slice *slice = build_slice("default/web-1", "web", FAMILY_IPV4);
-	struct explain_input input = {.mode = mode, .settings = &world->settings};
+	struct explain_input input = {.backend = backend, .settings = &world->settings};
 
 	world->model = model_new("node-a", 0);
 	build_port(service, "http", PROTOCOL_TCP, 80, 30080);
@@ -61,12 +62,12 @@ static int set_up(void **state, enum explain_mode mode)
 
 static int iptables_setup(void **state)
 {
-	return set_up(state, EXPLAIN_IPTABLES);
+	return set_up(state, &backend_iptables);
 }
 
 static int nftables_setup(void **state)
 {
-	return set_up(state, EXPLAIN_NFTABLES);
+	return set_up(state, &backend_nftables);
 }
 
 static int teardown(void **state)

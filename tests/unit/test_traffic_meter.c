@@ -3,7 +3,7 @@
 /* How often the table of connections is walked. */
 
 #include "build.h"
-#include "cli/traffic_meter.h"
+#include "conntrack/traffic_meter.h"
 
 #define SECOND CLOCK_NS_PER_SECOND
 #define ROUND  (SECOND / 1000)

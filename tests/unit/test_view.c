@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "build.h"
-#include "top/view.h"
+#include "inspect/view.h"
 
 static struct rate_row rows[] = {
 	{"default/web:http/tcp", 12.5, 1500, 2500000, 300},

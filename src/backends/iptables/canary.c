@@ -10,6 +10,7 @@
 #include "backends/iptables/rule.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/oom.h"
 
 /* In this order; the first one is the one that is watched. */
 static const enum table tables[] = {TABLE_MANGLE, TABLE_NAT, TABLE_FILTER};
@@ -39,7 +40,7 @@ static void wake(struct canary *canary, int64_t after_ns)
 
 	clock_to_timeval(after_ns, &after);
 	if (evtimer_add(canary->timer, &after) < 0)
-		abort(); /* out of memory, as in util.c */
+		oom("an event", 0);
 }
 
 static void on_done(void *arg, int r, struct err *err);
@@ -148,7 +149,7 @@ struct canary *canary_new(struct event_base *loop, struct iptables_tool *tool,
 	canary->arg = arg;
 	canary->timer = evtimer_new(loop, on_timer, canary);
 	if (!canary->timer)
-		abort(); /* out of memory, as in util.c */
+		oom("an event", 0);
 	enter(canary, CANARY_CREATE, 0);
 	return canary;
 }

@@ -5,6 +5,8 @@
 #include <openssl/evp.h>
 #include <stdlib.h>
 
+#include "base/oom.h"
+
 /*
  * 80 bits are exactly 16 base32 letters, so a hash and its letters are two spellings of one thing
  * and either is made from the other. A cluster of 10,000 services needs 60,000 hashes at start: the
@@ -30,7 +32,7 @@ static_assert(sizeof((struct chain_hash){0}.bytes) * 8 == HASH_LETTERS * 5, "no 
 static void must(int ok)
 {
 	if (ok != 1)
-		abort();
+		oom("SHA-256 of libcrypto", 0);
 }
 
 static EVP_MD_CTX *digest_begin(void)

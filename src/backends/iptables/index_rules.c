@@ -24,16 +24,18 @@ static bool is_entry(const struct rule *rule)
 
 /* Says the entries to a listener without counting them: they are the index's. */
 static void say_entries(struct service_rules *service, const struct rule_output *like,
-			struct txn *txn)
+			unsigned int parts, struct txn *txn)
 {
 	struct rule_output output = *like;
-	uint32_t counted[TABLE_COUNT];
+	uint32_t leading[TABLE_COUNT], following[TABLE_COUNT];
 
 	output.txn = txn;
 	output.indexed = false;
-	memcpy(counted, service->n_entries, sizeof(counted));
-	service_rules_write(service, &output, RULESET_ENTRIES);
-	memcpy(service->n_entries, counted, sizeof(counted));
+	memcpy(leading, service->n_leading, sizeof(leading));
+	memcpy(following, service->n_following, sizeof(following));
+	service_rules_write(service, &output, parts);
+	memcpy(service->n_leading, leading, sizeof(leading));
+	memcpy(service->n_following, following, sizeof(following));
 }
 
 /* -- what there is */
@@ -65,7 +67,7 @@ static void entries_collect(struct entries *entries, struct service_rules *servi
 	*entries = (struct entries){.txn.ops = &ops};
 	text_init(&entries->text);
 	if (service)
-		say_entries(service, like, &entries->txn);
+		say_entries(service, like, RULESET_ENTRIES, &entries->txn);
 }
 
 static void entries_done(struct entries *entries)
@@ -129,13 +131,14 @@ static void repeat_subject(struct txn *txn, const char *key)
 	txn_subject(((struct repeat *)txn)->output->txn, key);
 }
 
-static void repeat_rules(void *arg, const char *key, const struct addr *addr, const char *chain)
+static void repeat_rules(void *arg, const char *key, const struct addr *addr, const char *chain,
+			 unsigned int parts)
 {
 	struct repeat *repeat = arg;
 
 	repeat->addr = addr;
 	repeat->chain = chain;
-	say_entries(service_set_get(repeat->services, key), repeat->output, &repeat->txn);
+	say_entries(service_set_get(repeat->services, key), repeat->output, parts, &repeat->txn);
 }
 
 static struct repeat begin_repeat(const struct service_set *services, struct rule_output *output)

@@ -2,15 +2,18 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "backends/backend.h"
 #include "backends/iptables/canary.h"
 #include "backends/iptables/chains.h"
 #include "backends/iptables/cleanup.h"
+#include "backends/iptables/host.h"
 #include "backends/iptables/nft_sync.h"
+#include "backends/iptables/render.h"
 #include "backends/iptables/rules_check.h"
 #include "backends/iptables/ruleset.h"
 #include "backends/iptables/sync.h"
+#include "backends/modes.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "kernel/iptables_tool.h"
 #include "kernel/nfacct.h"
 #include "kernel/nft_compat.h"
@@ -26,6 +29,7 @@
 
 struct backend {
 	struct event_base *loop;
+	enum iptables_variant variant;
 	const struct settings *settings;
 	const struct backend_events *events;
 	struct ruleset_host host;
@@ -41,7 +45,7 @@ struct backend {
 
 /* -- can this host do it? */
 
-static int usable(enum family family, enum iptables_variant variant, struct err *err)
+static int usable(const struct backend_host *host, enum family family, struct err *err)
 {
 	static const struct iptables_command list = {
 		.op = IPTABLES_LIST,
@@ -53,7 +57,7 @@ static int usable(enum family family, enum iptables_variant variant, struct err 
 
 	if (family == FAMILY_IPV6 && !sysctl_has_ipv6(err))
 		return 0;
-	r = iptables_tool_open(NULL, family, variant, &tool, err);
+	r = iptables_tool_open(NULL, family, host->variant, &tool, err);
 	if (r < 0)
 		return 0;
 	r = iptables_tool_call(tool, &list, err);
@@ -81,11 +85,33 @@ static int set_up_host(struct backend *backend, struct err *err)
 		log_debug(1, "Node ports on localhost: route_localnet is set");
 	if (sysctl_read(SYSCTL_BE_LIBERAL, &be_liberal, &ignored) >= 0)
 		backend->host.be_liberal = be_liberal != 0;
-	r = iptables_tool_open(backend->loop, backend->settings->family,
-			       backend->settings->iptables_variant, &backend->tool, err);
+	return 0;
+}
+
+/*
+ * What the programs can do decides which rules there are, also when messages bring them to the kernel.
+ * That is asked once in the life of a process, since a sandbox may keep it from starting programs later.
+ */
+static int open_tool(struct backend *backend, bool netlink, struct err *err)
+{
+	static struct {
+		bool known, random_fully;
+	} asked[FAMILY_COUNT][IPTABLES_VARIANT_COUNT];
+	const struct settings *settings = backend->settings;
+	__typeof__(&asked[0][0]) memory = &asked[settings->family][backend->variant];
+	int r;
+
+	if (netlink && memory->known) {
+		backend->host.random_fully = memory->random_fully;
+		return 0;
+	}
+	r = iptables_tool_open(backend->loop, settings->family, backend->variant, &backend->tool,
+			       err);
 	if (r < 0)
 		return r;
-	backend->host.random_fully = iptables_tool_features(backend->tool)->random_fully;
+	memory->known = true;
+	memory->random_fully = iptables_tool_features(backend->tool)->random_fully;
+	backend->host.random_fully = memory->random_fully;
 	return 0;
 }
 
@@ -103,15 +129,16 @@ static void backend_close(struct backend *backend)
 }
 
 /* Over netlink? 1 or 0; -EINVAL when that was asked for and cannot be. */
-static int choose_netlink(const struct settings *settings, struct err *err)
+static int choose_netlink(const struct backend *backend, struct err *err)
 {
-	enum iptables_writer writer = settings->iptables_writer;
+	const struct settings *settings = backend->settings;
+	enum iptables_writer writer = settings->mode.iptables_writer;
 	bool possible = false;
 	struct err reason;
 
 	if (writer == IPTABLES_WRITER_RESTORE)
 		err_set(&reason, -EINVAL, "--iptables-writer says so");
-	else if (settings->iptables_variant != IPTABLES_VARIANT_NFT)
+	else if (backend->variant != IPTABLES_VARIANT_NFT)
 		err_set(&reason, -EINVAL, "the node uses the legacy variant of iptables");
 	else
 		possible = nft_compat_supported(settings->family, &reason) == 1;
@@ -142,27 +169,39 @@ static int open_writer(struct backend *backend, struct err *err)
 		.repaired = on_repaired,
 		.arg = backend,
 	};
-	int r = choose_netlink(backend->settings, err);
+	int netlink = choose_netlink(backend, err);
+	int r = netlink < 0 ? netlink : open_tool(backend, netlink == 1, err);
 
 	if (r < 0)
 		return r;
-	if (r == 1)
+	if (netlink == 1)
 		return nft_sync_new(&input, &backend->nft_sync, err);
 	backend->sync = sync_new(backend->tool, backend->ruleset, &backend->host, backend->settings,
 				 nfacct, on_synced, backend);
 	return 0;
 }
 
-static int backend_open(struct event_base *loop, const struct settings *settings,
-			const struct backend_events *events, struct backend **ret, struct err *err)
+static void on_conflict(void *arg, const struct conflict *conflict)
+{
+	const struct backend *backend = arg;
+
+	if (backend->events->conflict)
+		backend->events->conflict(backend->events->arg, conflict);
+}
+
+static int backend_open(struct event_base *loop, const struct backend_host *host,
+			const struct settings *settings, const struct backend_events *events,
+			struct backend **ret, struct err *err)
 {
 	struct backend *backend = xcalloc(1, sizeof(*backend));
 	int r;
 
 	backend->loop = loop;
+	backend->variant = host->variant;
 	backend->settings = settings;
 	backend->events = events;
 	backend->ruleset = ruleset_new(settings, &backend->host);
+	ruleset_on_conflict(backend->ruleset, on_conflict, backend);
 	r = set_up_host(backend, err);
 	if (r >= 0)
 		r = open_writer(backend, err);
@@ -241,6 +280,19 @@ static void backend_sync(struct backend *backend, struct model *model)
 		sync_start(backend->sync, model);
 }
 
+static unsigned int needs(const struct backend *backend)
+{
+	unsigned int bits = BACKEND_NEEDS_PROGRAMS;
+
+	if (!backend->sync)
+		return 0;
+	if (iptables_tool_features(backend->tool)->restore_wait == IPTABLES_WAIT_NONE)
+		bits |= BACKEND_NEEDS_LOCK;
+	if (backend->variant == IPTABLES_VARIANT_LEGACY)
+		bits |= BACKEND_NEEDS_RAW;
+	return bits;
+}
+
 static bool syncing(const struct backend *backend)
 {
 	return backend->nft_sync ? nft_sync_running(backend->nft_sync)
@@ -281,16 +333,78 @@ static void backend_check(struct backend *backend)
 	rules_check_start(backend->check);
 }
 
+/* -- without a running one */
+
+/* The first failure is told, and the other variant's rules are removed all the same. */
+static int clean_variants(enum family family, unsigned int variants, struct err *err)
+{
+	int first = 1;
+
+	for (enum iptables_variant i = IPTABLES_VARIANT_NFT; i < IPTABLES_VARIANT_COUNT; i++) {
+		struct err reason;
+		int r = variants & 1u << i ? cleanup_family(family, i, &reason) : 0;
+
+		if (r >= 0 || first < 0)
+			continue;
+		first = r;
+		*err = reason;
+	}
+	return first;
+}
+
+static int cleanup(const struct backend_host *host, enum family family, unsigned int leftovers,
+		   struct err *err)
+{
+	int r;
+
+	if (leftovers)
+		return clean_variants(family, leftovers, err);
+	r = usable(host, family, err);
+	if (r == 0)
+		err->code = -EOPNOTSUPP;
+	return r == 0 ? -EOPNOTSUPP : r < 0 ? r : clean_variants(family, 1u << host->variant, err);
+}
+
+static void render_rules(const struct backend_render *input, struct text *ret)
+{
+	static const struct ruleset_host host = {
+		.random_fully = true,
+		.nfacct_invalid = true,
+		.nfacct_localhost = true,
+	};
+	enum render_format format = (enum render_format)input->format;
+
+	if (input->titled)
+		text_printf(ret, "# ip%stables-%s\n",
+			    input->settings->family == FAMILY_IPV6 ? "6" : "",
+			    render_formats[format]);
+	render(&(struct render_input){.settings = input->settings,
+				      .host = &host,
+				      .addresses = input->addresses,
+				      .n_addresses = input->n_addresses},
+	       input->model, format, ret, NULL);
+}
+
+extern const struct inspect_ops inspect_iptables;
+
 const struct backend_ops backend_iptables = {
 	.name = "iptables",
+	.names_service_chains = true,
+	.formats = render_formats,
+	.open_host = host_open,
+	.close_host = host_close,
 	.usable = usable,
 	.open = backend_open,
 	.close = backend_close,
+	.needs = needs,
 	.sync = backend_sync,
 	.syncing = syncing,
 	.need_full_sync = need_full_sync,
 	.watch = watch,
 	.audit = backend_audit,
 	.check = backend_check,
-	.cleanup = cleanup_family,
+	.leftovers = host_leftovers,
+	.cleanup = cleanup,
+	.render = render_rules,
+	.inspect = &inspect_iptables,
 };

@@ -95,7 +95,7 @@ static void note_canary(struct nft_damage *damage, enum table table)
 		xasprintf("chain " CHAIN_CANARY " of table %s deleted", table_name(table));
 
 	damage->flushed = true;
-	nft_deeds_add(&damage->deeds, words, 1);
+	foreign_changes_add(&damage->foreign_changes, words, 1);
 }
 
 /* A chain came or went. Who empties and refills a chain says that it is there, which is no damage. */
@@ -174,7 +174,7 @@ void nft_damage_take(struct nft_damage *damage, const struct nft_link *link,
 	switch (type) {
 	case NFT_MSG_DELTABLE:
 		ours = damage->flushed = true;
-		nft_deeds_take(&damage->deeds, message);
+		foreign_changes_take(&damage->foreign_changes, message);
 		break;
 	case NFT_MSG_NEWCHAIN:
 	case NFT_MSG_DELCHAIN:
@@ -199,7 +199,7 @@ void nft_damage_merge(struct nft_damage *damage, struct nft_damage *from)
 	size_t at = 0;
 
 	damage->flushed |= from->flushed;
-	nft_deeds_merge(&damage->deeds, &from->deeds);
+	foreign_changes_merge(&damage->foreign_changes, &from->foreign_changes);
 	damage->unknown |= from->unknown;
 	damage->shared_missing |= from->shared_missing;
 	damage->jumps |= from->jumps;

@@ -13,7 +13,7 @@
 #include "backends/iptables/nft_link.h"
 #include "backends/iptables/ruleset.h"
 #include "base/map.h"
-#include "kernel/nft_deeds.h"
+#include "kernel/foreign_changes.h"
 
 #define NFT_DAMAGE_CHAINS_MAX 64 /* more chains of services than this: everything is looked at */
 
@@ -24,8 +24,8 @@ struct nft_damage_shared {
 };
 
 struct nft_damage {
-	bool flushed;           /* a table or a canary is gone: write all again */
-	struct nft_deeds deeds; /* that made it so */
+	bool flushed;                           /* a table or a canary is gone: write all again */
+	struct foreign_changes foreign_changes; /* that made it so */
 	bool unknown;      /* notifications were lost, or there was too much: look at everything */
 	struct map chains; /* of services, by name */
 	struct arena *names;              /* NULL: none */

@@ -14,7 +14,7 @@
 #include "kernel/nft_message.h"
 #include "kernel/nft_socket.h"
 
-#define HUSH_RULES_MIN 256 /* rules in a transaction: from there on it saves a millisecond */
+#define PAUSE_RULES_MIN 256 /* rules in a transaction: from there on it saves a millisecond */
 
 int nft_link_open(struct nft_link *link, enum family family, struct err *err)
 {
@@ -152,8 +152,10 @@ void nft_link_append(struct nft_link *link, const struct rule *rule)
 
 void nft_link_prepend(struct nft_link *link, const struct rule *rule)
 {
+	uint16_t flags = rule->leading ? NLM_F_CREATE | NLM_F_ECHO : NLM_F_CREATE;
+
 	forget(link, rule->table, rule->chain);
-	put_rule(link, rule, NLM_F_CREATE, 0);
+	put_rule(link, rule, flags, 0);
 }
 
 /* nft insert rule ip nat KUBE-SVC-... position 42 ... */
@@ -211,37 +213,37 @@ static void on_echo(void *arg, size_t index, const struct nlmsghdr *echo)
 		      seen.handle);
 }
 
-static bool hush(const struct nft_link *link)
+static bool pause_listener(const struct nft_link *link)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < TABLE_COUNT; i++)
 		n += link->n_batch_rules[i];
-	return link->listener && n >= HUSH_RULES_MIN && nft_listener_hush(link->listener);
+	return link->listener && n >= PAUSE_RULES_MIN && nft_listener_pause(link->listener);
 }
 
 static void resume(const struct nft_link *link, int result)
 {
-	enum nft_hush outcome = result >= 0 ? NFT_HUSH_NEXT : NFT_HUSH_SAME;
+	enum nft_pause outcome = result >= 0 ? NFT_PAUSE_NEXT : NFT_PAUSE_SAME;
 
 	if (nft_batch_uncertain(link->batch))
-		outcome = NFT_HUSH_UNKNOWN;
+		outcome = NFT_PAUSE_UNKNOWN;
 	nft_listener_resume(link->listener, link->socket, outcome);
 }
 
 int nft_link_commit(struct nft_link *link, uint32_t generation, struct err *err)
 {
 	size_t n = nft_batch_count(link->batch);
-	bool hushed;
+	bool paused;
 	int r;
 
 	if (n == 0)
 		return 0;
 	if (link->last_rule)
 		link->last_rule->nlmsg_flags |= NLM_F_ECHO;
-	hushed = hush(link);
+	paused = pause_listener(link);
 	r = nft_batch_commit(link->socket, link->batch, generation, on_echo, link, err);
-	if (hushed)
+	if (paused)
 		resume(link, r);
 	if (nft_batch_uncertain(link->batch))
 		nft_handles_forget_all(link->handles);

@@ -19,7 +19,7 @@ struct nft_socket;
 struct nft_link {
 	enum family family;
 	struct nft_socket *socket;
-	struct nft_listener *listener; /* borrowed; hushed for large transactions. NULL: none */
+	struct nft_listener *listener; /* borrowed; paused for large transactions. NULL: none */
 	struct nft_batch *batch;
 	struct nft_state *state;
 	struct nft_handles *handles;
@@ -54,6 +54,7 @@ void nft_link_flush(struct nft_link *link, enum table table, const char *chain);
 void nft_link_delete_chain(struct nft_link *link, enum table table, const char *chain);
 /* The handle of a rule in a shared chain will be in link->state, that of another in link->handles. */
 void nft_link_append(struct nft_link *link, const struct rule *rule);
+/* The handle of a leading rule will be in link->state too. */
 void nft_link_prepend(struct nft_link *link, const struct rule *rule);
 void nft_link_delete_rule(struct nft_link *link, enum table table, const char *chain,
 			  uint64_t handle);

@@ -138,7 +138,7 @@ static void start_audit(struct nft_sync *sync, enum purpose purpose,
 	if (scope->all) {
 		nft_left_retry(&sync->left);
 		if (purpose == PURPOSE_SYNC && sync->good)
-			nft_deeds_merge(&sync->met, &sync->damage.deeds);
+			foreign_changes_merge(&sync->found_by_sync, &sync->damage.foreign_changes);
 		nft_damage_done(&sync->damage);
 		sync->audit_wanted = false;
 	}
@@ -229,7 +229,7 @@ static void audit_done(struct nft_sync *sync)
 		sync->audit_asked = false;
 		break;
 	case PURPOSE_REPAIR:
-		nft_damage_done(&sync->in_hand);
+		nft_damage_done(&sync->being_repaired);
 		break;
 	case PURPOSE_NONE:
 		break;
@@ -244,7 +244,7 @@ static void repair_failed(struct nft_sync *sync, const struct err *err)
 	log_error("Could not repair rules that somebody else changed, trying a full sync",
 		  KV("ipFamily", LOG_STR(nft_sync_family(sync))), KV("err", LOG_STR(err->text)));
 	pace_repaired(&sync->pace, now - sync->audit_began_ns, true, now);
-	nft_damage_done(&sync->in_hand);
+	nft_damage_done(&sync->being_repaired);
 	nft_damage_done(&sync->damage);
 	sync->audit_asked = false;
 	nft_repair_drop(sync);
@@ -259,7 +259,7 @@ static void audit_failed(struct nft_sync *sync, int r, struct err *err)
 		err_set(err, -EBUSY, "somebody else keeps changing our rules");
 	if (r == -ESTALE && sync->n_restarts++ < RESTARTS_MAX) {
 		nft_repair_drop(sync);
-		nft_damage_done(&sync->in_hand);
+		nft_damage_done(&sync->being_repaired);
 		nft_repair_audit(sync, purpose == PURPOSE_SYNC ? purpose : PURPOSE_BACKGROUND);
 		return;
 	}
@@ -297,16 +297,16 @@ static void start_repair(struct nft_sync *sync)
 	const char *name;
 	size_t at = 0;
 
-	nft_damage_merge(&sync->in_hand, &sync->damage);
-	chains = xcalloc(sync->in_hand.n_shared + 1, sizeof(*chains));
+	nft_damage_merge(&sync->being_repaired, &sync->damage);
+	chains = xcalloc(sync->being_repaired.n_shared + 1, sizeof(*chains));
 	scope.chains = chains;
-	scope.jumps = sync->in_hand.jumps;
-	scope.shared_missing = sync->in_hand.shared_missing;
-	while ((name = map_next_key(&sync->in_hand.chains, &at)))
+	scope.jumps = sync->being_repaired.jumps;
+	scope.shared_missing = sync->being_repaired.shared_missing;
+	while ((name = map_next_key(&sync->being_repaired.chains, &at)))
 		scope.n_services +=
 			ruleset_find_chain(sync->input.ruleset, name, &services[scope.n_services]);
-	for (size_t i = 0; i < sync->in_hand.n_shared; i++) {
-		const struct nft_damage_shared *shared = &sync->in_hand.shared[i];
+	for (size_t i = 0; i < sync->being_repaired.n_shared; i++) {
+		const struct nft_damage_shared *shared = &sync->being_repaired.shared[i];
 
 		if (shared->touched)
 			chains[scope.n_chains++] = (struct nft_audit_chain){
@@ -321,7 +321,7 @@ static void start_what_is_due(struct nft_sync *sync)
 {
 	nft_listener_drain(sync->listener);
 	if (sync->damage.flushed) {
-		cleanup_free char *what = nft_deeds_text(&sync->damage.deeds);
+		cleanup_free char *what = foreign_changes_text(&sync->damage.foreign_changes);
 		int64_t now = clock_now_ns();
 
 		pace_repaired(&sync->pace, 0, true, now);
@@ -376,7 +376,7 @@ int nft_sync_check(struct nft_sync *sync, struct err *err)
 	int r = 1;
 
 	nft_listener_drain(sync->listener);
-	if (nft_damage_any(&sync->damage) || nft_damage_any(&sync->in_hand)) {
+	if (nft_damage_any(&sync->damage) || nft_damage_any(&sync->being_repaired)) {
 		err_set(err, -EUCLEAN, "rules that somebody else changed are not repaired yet");
 		return 0;
 	}

@@ -26,6 +26,7 @@ struct wanted {
 	uint16_t chain;
 	uint8_t when; /* enum when */
 	bool left;    /* of a Service that is left as it is */
+	bool leading; /* as the rule is */
 };
 
 struct leaving {
@@ -107,6 +108,7 @@ static void collect_rule(struct nft_shared *shared, const struct rule *rule)
 		.subject = shared->subject,
 		.chain = chain,
 		.left = shared->subject_left,
+		.leading = rule->leading,
 	};
 	shared->chains[chain].n_rules++;
 	shared->chains[chain].n_entries += shared->subject != 0;
@@ -119,7 +121,10 @@ static void add_rule(struct nft_shared *shared, const struct rule *rule)
 	if (at < shared->from || shared->full || shared->wanted[at].when != WHEN_ADD ||
 	    shared->subject_left)
 		return;
-	nft_link_append(shared->link, rule);
+	if (rule->leading && shared->chains[shared->wanted[at].chain].followed)
+		nft_link_prepend(shared->link, rule);
+	else
+		nft_link_append(shared->link, rule);
 	if (nft_batch_size(shared->link->batch) >= shared->size) {
 		shared->full = true;
 		shared->from = at + 1;
@@ -318,6 +323,7 @@ static void replace_group(struct nft_shared *shared, size_t index, size_t first,
 		wanted->handle = 0;
 		wanted->when = (uint8_t)when;
 		shared->chains[index].n_add++;
+		shared->chains[index].appends = shared->chains[index].appends || !wanted->leading;
 	}
 }
 
@@ -369,14 +375,41 @@ static bool has_rule_of(const struct nft_shared *shared, size_t index, size_t fi
 	return false;
 }
 
+/* Behind which place no rule leads. 0: none is there. */
+static uint32_t end_of_leading(const struct nft_shared *shared, size_t index)
+{
+	uint32_t end = 0;
+
+	for (size_t i = 0; i < shared->n_wanted; i++) {
+		const struct wanted *wanted = &shared->wanted[i];
+
+		if (wanted->chain == index && wanted->leading && wanted->handle)
+			end = MAX(end, wanted->position + 1);
+	}
+	return end;
+}
+
+/* Do rules stand there that lead before none? */
+static bool is_followed(const struct nft_shared *shared, size_t index, size_t extra)
+{
+	for (size_t i = 0; i < shared->n_wanted; i++) {
+		const struct wanted *wanted = &shared->wanted[i];
+
+		if (wanted->chain == index && !wanted->leading && wanted->handle)
+			return true;
+	}
+	return extra > 0;
+}
+
 /*
- * Entries of Services may stand anywhere, each Service's in order. Fixed rules before them mean that
- * the chain is filled anew when anything else would be wrong; those behind them must be the last, in
- * any order.
+ * Entries of Services may stand anywhere, each Service's in order, as long as those that lead stand before
+ * all others: what follows too early moves to the end. Fixed rules before them mean that the chain is
+ * filled anew when anything else would be wrong; those behind them must be the last, in any order.
  */
 static void decide_entries(struct nft_shared *shared, size_t index)
 {
 	struct nft_shared_chain *chain = &shared->chains[index];
+	uint32_t early = end_of_leading(shared, index);
 	uint32_t last = 0;
 	bool any = false, seen_entry = false;
 
@@ -394,9 +427,10 @@ static void decide_entries(struct nft_shared *shared, size_t index)
 		if (fixed && !seen_entry && (!order.right || order.first > 0))
 			chain->refill = true;
 		else if (fixed && seen_entry &&
-			 (!order.complete || chain->n_add > 0 || (any && order.first < last)))
+			 (!order.complete || chain->appends || (any && order.first < last)))
 			replace_group(shared, index, first, end, WHEN_LAST);
-		else if (!fixed && !order.right)
+		else if (!fixed &&
+			 (!order.right || (!shared->wanted[first].leading && order.first < early)))
 			replace_group(shared, index, first, end, WHEN_ADD);
 		else if (!fixed)
 			last = any ? MAX(last, order.last) : order.last;
@@ -408,6 +442,7 @@ static void decide(struct nft_shared *shared, size_t index, size_t extra)
 {
 	struct nft_shared_chain *chain = &shared->chains[index];
 
+	chain->followed = is_followed(shared, index, extra);
 	if (chain->n_entries == 0)
 		chain->refill = (extra > 0 && shared->left->count == 0) ||
 				!look_at_group(shared, index, 0, shared->n_wanted).right;

@@ -5,8 +5,9 @@
  * Compares the shared chains with the kernel's and puts into the batch what makes them as they
  * should be.
  *
- * In a chain with entries of Services the order among Services, and among the ports of one, is free;
- * that within a port is not, and fixed rules behind the entries stay behind them. A chain of fixed
+ * In a chain with entries of Services those that lead come first. Else the order among Services, and
+ * among the ports of one, is free; that within a port is not, and fixed rules behind the entries stay
+ * behind them. A chain of fixed
  * rules alone has one order. Rules that nobody wants leave, whoever wrote them: these chains are
  * ours.
  *
@@ -34,6 +35,8 @@ struct nft_shared_chain {
 	bool compared;            /* else it is left alone */
 	bool refill;              /* empty it and write all of it */
 	uint32_t n_remove, n_add; /* what was decided, when it is not filled anew */
+	bool appends;             /* and of those added some go to the end */
+	bool followed; /* other rules than leading ones stand there: those go to the head */
 };
 
 /*

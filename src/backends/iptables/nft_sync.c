@@ -13,6 +13,7 @@
 #include "backends/iptables/nft_txn.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/oom.h"
 #include "kernel/nft_socket.h"
 
 #define RESEND_MAX 10 /* of a delta; then it goes out whatever the generation is */
@@ -23,7 +24,7 @@ void nft_sync_wake_at(struct nft_sync *sync, int64_t when_ns)
 
 	clock_to_timeval(when_ns - clock_now_ns(), &after);
 	if (evtimer_add(sync->timer, &after) < 0)
-		abort(); /* out of memory, as in util.c */
+		oom("an event", 0);
 }
 
 /* -- facts for a ruleset */
@@ -34,22 +35,14 @@ static void ensure_counters(struct nft_sync *sync)
 		host_facts_counters(sync->input.host);
 }
 
-static void read_addresses(struct nft_sync *sync)
-{
-	free(take(sync->addresses));
-	sync->n_addresses = 0;
-	sync->addresses_known =
-		host_facts_addresses(sync->family, &sync->addresses, &sync->n_addresses);
-}
-
 struct ruleset_input nft_sync_facts(const struct nft_sync *sync)
 {
 	return (struct ruleset_input){
 		.now_ns = clock_now_ns(),
 		.held_chains = &sync->left.held,
-		.addresses_known = sync->addresses_known,
-		.addresses = sync->addresses,
-		.n_addresses = sync->n_addresses,
+		.addresses_known = sync->addresses.known,
+		.addresses = sync->addresses.v,
+		.n_addresses = sync->addresses.n,
 	};
 }
 
@@ -85,6 +78,7 @@ static void count_rules(const struct nft_sync *sync, struct backend_result *ret)
 	ruleset_count(sync->input.ruleset, &stats);
 	ret->no_local_internal = stats.no_local_internal;
 	ret->no_local_external = stats.no_local_external;
+	memcpy(ret->conflicts, ruleset_conflicts(sync->input.ruleset), sizeof(ret->conflicts));
 	for (size_t i = 0; i < BACKEND_TABLE_COUNT; i++) {
 		enum table table = tables[i];
 
@@ -94,13 +88,13 @@ static void count_rules(const struct nft_sync *sync, struct backend_result *ret)
 	}
 }
 
-static void tell_met(struct nft_sync *sync)
+static void log_sync_repair(struct nft_sync *sync)
 {
-	cleanup_free char *what = nft_deeds_text(&sync->met);
+	cleanup_free char *what = foreign_changes_text(&sync->found_by_sync);
 
 	if (!what[0])
 		return;
-	sync->met = (struct nft_deeds){0};
+	sync->found_by_sync = (struct foreign_changes){0};
 	log_info("Rules were changed by somebody else, this sync repaired them",
 		 KV("ipFamily", LOG_STR(nft_sync_family(sync))), KV("what", LOG_STR(what)));
 	if (sync->input.repaired)
@@ -124,7 +118,7 @@ void nft_sync_finish(struct nft_sync *sync, int error, const struct err *err)
 		result.err = *err;
 		err_wrap(&result.err, error, "writing the %s rules", nft_sync_family(sync));
 	} else {
-		tell_met(sync);
+		log_sync_repair(sync);
 	}
 	ruleset_end(sync->input.ruleset, error == 0, now);
 	count_rules(sync, &result);
@@ -142,7 +136,7 @@ static void sync_everything(struct nft_sync *sync)
 {
 	if (sync->audit)
 		nft_repair_drop(sync);
-	nft_damage_done(&sync->in_hand);
+	nft_damage_done(&sync->being_repaired);
 	nft_repair_audit(sync, PURPOSE_SYNC);
 	sync->audit_wanted = sync->audit_asked; /* who asked hears of one of its own */
 }
@@ -232,7 +226,7 @@ static void give_way(struct nft_sync *sync)
 		return;
 	}
 	nft_repair_drop(sync);
-	nft_damage_merge(&sync->damage, &sync->in_hand);
+	nft_damage_merge(&sync->damage, &sync->being_repaired);
 }
 
 void nft_sync_start(struct nft_sync *sync, struct model *model)
@@ -246,7 +240,7 @@ void nft_sync_start(struct nft_sync *sync, struct model *model)
 	if (sync->begun.full)
 		ensure_counters(sync);
 	if (sync->begun.wants_addresses)
-		read_addresses(sync);
+		host_facts_addresses(sync->family, &sync->addresses);
 	nft_listener_drain(sync->listener);
 	if (sync->begun.full || sync->damage.flushed ||
 	    nft_left_any_changed(&sync->left, &sync->changes))
@@ -294,7 +288,7 @@ int nft_sync_new(const struct nft_sync_input *input, struct nft_sync **ret, stru
 	nft_damage_jumps_init(&sync->jumps, sync->family);
 	sync->timer = evtimer_new(input->loop, nft_repair_on_timer, sync);
 	if (!sync->timer)
-		abort(); /* out of memory, as in util.c */
+		oom("an event", 0);
 	r = connect_to_kernel(sync, err);
 	if (r < 0) {
 		nft_sync_free(sync);
@@ -315,10 +309,10 @@ struct nft_sync *nft_sync_free(struct nft_sync *sync)
 	nft_listener_free(sync->listener);
 	nft_link_close(&sync->link);
 	nft_damage_done(&sync->damage);
-	nft_damage_done(&sync->in_hand);
+	nft_damage_done(&sync->being_repaired);
 	nft_left_done(&sync->left);
 	event_free(sync->timer);
-	free(sync->addresses);
+	host_facts_addresses_done(&sync->addresses);
 	free(sync);
 	return NULL;
 }

@@ -5,6 +5,7 @@
 
 #include <event2/util.h>
 
+#include "backends/iptables/host_facts.h"
 #include "backends/iptables/nft_damage.h"
 #include "backends/iptables/nft_left.h"
 #include "backends/iptables/nft_sync.h"
@@ -49,9 +50,9 @@ struct nft_sync {
 	int64_t audit_began_ns;
 	bool audit_wanted, audit_asked;
 
-	struct nft_damage damage;  /* not yet looked at */
-	struct nft_damage in_hand; /* of the repair that runs */
-	struct nft_deeds met;      /* a flush that a sync came upon and makes good */
+	struct nft_damage damage;             /* not yet looked at */
+	struct nft_damage being_repaired;     /* of the repair that runs */
+	struct foreign_changes found_by_sync; /* a flush that a sync came upon and makes good */
 	struct pace pace;
 	struct nft_left left;
 
@@ -62,9 +63,7 @@ struct nft_sync {
 	struct model_changes changes;
 	size_t n_rules_before[TABLE_COUNT];
 
-	bool addresses_known; /* as of the last sync that wanted them */
-	struct addr *addresses;
-	size_t n_addresses;
+	struct host_addresses addresses; /* as of the last sync that wanted them */
 };
 
 static inline const char *nft_sync_family(const struct nft_sync *sync)

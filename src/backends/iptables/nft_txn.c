@@ -87,6 +87,15 @@ static void write_rule(struct txn *t, const struct rule *rule)
 	nft_link_append(txn->link, rule);
 }
 
+/* nft insert rule ip nat KUBE-SERVICES ... */
+static void write_insert_rule(struct txn *t, const struct rule *rule)
+{
+	struct nft_txn *txn = (struct nft_txn *)t;
+
+	if (!txn->skip)
+		nft_link_prepend(txn->link, rule);
+}
+
 static bool was_learnt(const struct nft_txn *txn, unsigned int chain)
 {
 	for (size_t i = 0; i < txn->n_learnt; i++)
@@ -160,6 +169,7 @@ static void write_subject(struct txn *t, const char *key)
 static const struct txn_ops nft_ops = {
 	.chain = write_chain,
 	.rule = write_rule,
+	.insert_rule = write_insert_rule,
 	.remove_rule = write_remove_rule,
 	.delete_chain = write_delete_chain,
 	.subject = write_subject,

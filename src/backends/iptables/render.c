@@ -1,34 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/iptables/render.h"
 
-#include <assert.h>
-#include <errno.h>
-
 #include "backends/iptables/restore_writer.h"
 #include "backends/iptables/save_writer.h"
 
-static const char *const format_names[] = {
+const char *const render_formats[] = {
 	[RENDER_RESTORE] = "restore",
 	[RENDER_SAVE] = "save",
+	[RENDER_FORMAT_COUNT] = NULL,
 };
-
-static_assert(ARRAY_SIZE(format_names) == RENDER_FORMAT_COUNT, "one name for each format");
-
-int render_format_parse(const char *name, enum render_format *ret)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(format_names); i++) {
-		if (streq(name, format_names[i])) {
-			*ret = (enum render_format)i;
-			return 0;
-		}
-	}
-	return -EINVAL;
-}
-
-const char *render_format_name(enum render_format format)
-{
-	return format_names[format];
-}
 
 static void render_transaction(struct ruleset *ruleset, const struct render_input *input,
 			       struct txn *txn, struct ruleset_stats *ret)

@@ -15,8 +15,7 @@ enum render_format {
 	RENDER_FORMAT_COUNT,
 };
 
-int render_format_parse(const char *name, enum render_format *ret); /* "restore", "save"; -EINVAL */
-const char *render_format_name(enum render_format format);
+extern const char *const render_formats[]; /* "restore", "save", NULL */
 
 struct render_input {
 	const struct settings *settings;

@@ -8,12 +8,12 @@
 static const struct pass {
 	enum table table;
 	enum restore_kind kind;
-	unsigned int parts; /* of each Service; 0: none has anything here */
+	unsigned int rounds[2]; /* parts of each Service, one round after the other; 0: none */
 } passes[] = {
-	{TABLE_FILTER, RESTORE_CHAINS, 0},
-	{TABLE_FILTER, RESTORE_RULES, RULESET_ENTRIES},
-	{TABLE_NAT, RESTORE_CHAINS, RULESET_OWN_CHAINS},
-	{TABLE_NAT, RESTORE_RULES, RULESET_ENTRIES | RULESET_OWN_RULES},
+	{TABLE_FILTER, RESTORE_CHAINS, {0}},
+	{TABLE_FILTER, RESTORE_RULES, {RULESET_LEADING, RULESET_FOLLOWING}},
+	{TABLE_NAT, RESTORE_CHAINS, {RULESET_OWN_CHAINS}},
+	{TABLE_NAT, RESTORE_RULES, {RULESET_LEADING, RULESET_FOLLOWING | RULESET_OWN_RULES}},
 };
 
 struct restore_stream {
@@ -21,8 +21,9 @@ struct restore_stream {
 	struct ruleset_input input;
 	struct restore_writer writer;
 	size_t pass; /* ARRAY_SIZE(passes): at the end */
-	size_t at;   /* the next Service */
-	bool open;   /* the pass has begun */
+	size_t round;
+	size_t at; /* the next Service */
+	bool open; /* the pass has begun */
 };
 
 struct restore_stream *restore_stream_new(struct ruleset *ruleset,
@@ -58,7 +59,7 @@ static void begin_pass(struct restore_stream *stream, const struct pass *pass)
 	memset(stream->writer.wanted, 0, sizeof(stream->writer.wanted));
 	stream->writer.wanted[pass->table] = pass->kind;
 	stream->open = true;
-	stream->at = 0;
+	stream->at = stream->round = 0;
 	if (pass->kind == RESTORE_CHAINS) {
 		text_str(text, "*");
 		text_str(text, table_name(pass->table));
@@ -76,19 +77,31 @@ static void end_pass(struct restore_stream *stream, const struct pass *pass)
 	stream->pass++;
 }
 
+/* False: the piece is full, and the round has not ended. */
+static bool go_round(struct restore_stream *stream, const struct pass *pass)
+{
+	const struct text *text = text_of(stream, pass);
+	unsigned int parts = pass->rounds[stream->round];
+	size_t n = parts ? ruleset_n_services(stream->ruleset) : 0;
+
+	while (stream->at < n && text->size < RESTORE_STREAM_PIECE)
+		ruleset_write_service(stream->ruleset, stream->at++, parts, &stream->writer.txn);
+	if (stream->at < n)
+		return false;
+	stream->at = 0;
+	stream->round++;
+	return true;
+}
+
 /* Until a piece is full, or the pass has ended. */
 static void go_on(struct restore_stream *stream, const struct pass *pass)
 {
-	const struct text *text = text_of(stream, pass);
-	size_t n = pass->parts ? ruleset_n_services(stream->ruleset) : 0;
-
 	if (!stream->open)
 		begin_pass(stream, pass);
-	while (stream->at < n && text->size < RESTORE_STREAM_PIECE)
-		ruleset_write_service(stream->ruleset, stream->at++, pass->parts,
-				      &stream->writer.txn);
-	if (stream->at >= n)
-		end_pass(stream, pass);
+	while (stream->round < ARRAY_SIZE(pass->rounds))
+		if (!go_round(stream, pass))
+			return;
+	end_pass(stream, pass);
 }
 
 bool restore_stream_more(struct restore_stream *stream, struct text *ret)

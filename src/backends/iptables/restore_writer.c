@@ -190,6 +190,11 @@ static void write_rule(struct txn *txn, const struct rule *rule)
 	write_line(txn, "-A ", rule);
 }
 
+static void write_insert_rule(struct txn *txn, const struct rule *rule)
+{
+	write_line(txn, "-I ", rule);
+}
+
 static void write_remove_rule(struct txn *txn, const struct rule *rule)
 {
 	write_line(txn, "-D ", rule);
@@ -210,6 +215,7 @@ static void write_delete_chain(struct txn *txn, enum table table, const char *na
 static const struct txn_ops restore_ops = {
 	.chain = write_chain,
 	.rule = write_rule,
+	.insert_rule = write_insert_rule,
 	.remove_rule = write_remove_rule,
 	.delete_chain = write_delete_chain,
 };

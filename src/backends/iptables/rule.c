@@ -20,6 +20,7 @@ void rule_init(struct rule *rule, enum table table, const char *chain)
 {
 	rule->table = table;
 	rule->chain = chain;
+	rule->leading = false;
 	rule->n_matches = 0;
 	rule->target.kind = TARGET_NONE;
 }

@@ -105,6 +105,7 @@ struct target {
 struct rule {
 	enum table table;
 	const char *chain;
+	bool leading; /* stands in its shared chain before all rules that are not */
 	size_t n_matches;
 	struct match matches[RULE_MATCH_MAX];
 	struct target target;

@@ -14,11 +14,28 @@ struct rule_output {
 	size_t written[TABLE_COUNT]; /* rules so far */
 };
 
+static inline bool rule_output_takes(const struct rule_output *output, const struct rule *rule)
+{
+	return !output->indexed || rule->table != TABLE_NAT || !streq(rule->chain, CHAIN_SERVICES);
+}
+
 static inline void rule_output_add(struct rule_output *output, const struct rule *rule)
 {
-	if (output->indexed && rule->table == TABLE_NAT && streq(rule->chain, CHAIN_SERVICES))
+	if (!rule_output_takes(output, rule))
 		return;
 	txn_rule(output->txn, rule);
+	output->written[rule->table]++;
+}
+
+/* Into a chain that stands: a leading rule goes to its head. */
+static inline void rule_output_enter(struct rule_output *output, const struct rule *rule)
+{
+	if (!rule_output_takes(output, rule))
+		return;
+	if (rule->leading)
+		txn_insert_rule(output->txn, rule);
+	else
+		txn_rule(output->txn, rule);
 	output->written[rule->table]++;
 }
 

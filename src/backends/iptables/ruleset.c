@@ -8,6 +8,7 @@
 #include "backends/iptables/index_rules.h"
 #include "backends/iptables/service_delta.h"
 #include "backends/iptables/service_set.h"
+#include "plan/address_owners.h"
 
 /*
  * The wanted state is kept as plans, by key. A full sync plans everything anew, since what makes it
@@ -15,6 +16,9 @@
  * other sync is the difference between what stands and what is wanted. It costs what changed, not
  * what there is: it plans the services that changed, keeps their old rules beside the new ones until
  * it has ended, and walks no others; sums are kept up by difference.
+ *
+ * A destination that two Services ask for has entries of its owner alone. When another one becomes that, the
+ * two are written with those that changed: their plans are the same, what is withheld of them is not.
  *
  * What stands was written with flags that may have changed since: those of the host are remembered,
  * and a change makes the next sync full; comments on endpoints are remembered for each Service.
@@ -37,6 +41,12 @@ struct ruleset {
 	struct ruleset_host applied_host; /* as it was when the rules were written */
 
 	struct service_set services;
+	struct address_owners owners; /* of what those ask for */
+	struct conflicts conflicts;
+	conflict_fn *on_conflict; /* or NULL */
+	void *conflict_arg;
+	struct addr *node_addresses; /* as the Node says */
+	size_t n_node_addresses;
 	struct change *changes; /* since the sync before the one that has begun */
 	size_t n_changes, changes_capacity;
 	struct sums sums;            /* as of the last sync that went well */
@@ -67,8 +77,11 @@ struct ruleset *ruleset_new(const struct settings *settings, const struct rulese
 
 static void forget_changes(struct ruleset *ruleset)
 {
-	for (size_t i = 0; i < ruleset->n_changes; i++)
+	for (size_t i = 0; i < ruleset->n_changes; i++) {
 		service_rules_free(ruleset->changes[i].old);
+		if (ruleset->changes[i].new)
+			ruleset->changes[i].new->fresh = false;
+	}
 	ruleset->n_changes = 0;
 }
 
@@ -79,6 +92,9 @@ struct ruleset *ruleset_free(struct ruleset *ruleset)
 	forget_changes(ruleset);
 	free(ruleset->changes);
 	free(ruleset->stale);
+	address_owners_done(&ruleset->owners);
+	conflicts_done(&ruleset->conflicts);
+	free(ruleset->node_addresses);
 	service_set_done(&ruleset->services);
 	service_index_free(ruleset->index);
 	fixed_list_done(&ruleset->fixed);
@@ -90,6 +106,17 @@ struct ruleset *ruleset_free(struct ruleset *ruleset)
 void ruleset_need_full_sync(struct ruleset *ruleset)
 {
 	ruleset->need_full = true;
+}
+
+void ruleset_on_conflict(struct ruleset *ruleset, conflict_fn *fn, void *arg)
+{
+	ruleset->on_conflict = fn;
+	ruleset->conflict_arg = arg;
+}
+
+const size_t *ruleset_conflicts(const struct ruleset *ruleset)
+{
+	return ruleset->conflicts.counts;
 }
 
 /* -- begin */
@@ -123,11 +150,130 @@ static struct service_rules *make_service(const struct ruleset *ruleset, const s
 	return plan ? service_rules_new(plan, !ruleset->large_cluster) : NULL;
 }
 
+/* -- who owns what */
+
+struct judgement {
+	struct ruleset *ruleset;
+	struct service_rules *service; /* the one judged, if it is one alone */
+	const struct destination *destination;
+	const struct service *owner;
+};
+
+static void note_change(struct ruleset *ruleset, struct service_rules *old,
+			struct service_rules *new)
+{
+	array_grow(&ruleset->changes, &ruleset->changes_capacity, ruleset->n_changes,
+		   sizeof(*ruleset->changes));
+	ruleset->changes[ruleset->n_changes++] = (struct change){old, new};
+	if (new)
+		new->fresh = true;
+}
+
+/* The rules that this sync writes for the Service; it becomes one that has changed. */
+static struct service_rules *freshen(struct ruleset *ruleset, struct service_rules *old)
+{
+	struct service_rules *new;
+
+	if (old->fresh || ruleset->full)
+		return old;
+	new = service_rules_again(old);
+	service_set_put(&ruleset->services, new);
+	note_change(ruleset, old, new);
+	return new;
+}
+
+static void judge(void *arg, const struct service *service, bool external attr_unused,
+		  bool balancer attr_unused)
+{
+	const struct judgement *judgement = arg;
+	struct ruleset *ruleset = judgement->ruleset;
+	struct service_rules *rules = service_set_get(&ruleset->services, service->key);
+	bool lost = service != judgement->owner;
+
+	if (withheld_has(rules->withheld, judgement->destination) != lost)
+		withheld_set(&freshen(ruleset, rules)->withheld, judgement->destination, lost);
+}
+
+/* All that ask for a destination that is no longer the same one's. */
+static void judge_all(void *arg, const struct destination *destination)
+{
+	struct ruleset *ruleset = arg;
+	bool unused;
+	struct judgement judgement = {
+		.ruleset = ruleset,
+		.destination = destination,
+		.owner = address_owners_of(&ruleset->owners, destination, &unused),
+	};
+
+	if (!destination->whole)
+		address_owners_each(&ruleset->owners, destination, judge, &judgement);
+}
+
+static bool asks_anew(const struct change *change)
+{
+	return !change->old || !change->new ||
+	       change->old->plan->service != change->new->plan->service;
+}
+
+static void change_owners(struct ruleset *ruleset, const struct change *change)
+{
+	if (!asks_anew(change)) {
+		change->new->withheld = withheld_copy(change->old->withheld);
+		return;
+	}
+	if (change->old)
+		address_owners_remove(&ruleset->owners, change->old->plan);
+	if (change->new)
+		address_owners_add(&ruleset->owners, change->new->plan);
+}
+
+static void judge_own(void *arg, const struct destination *destination)
+{
+	struct judgement *judgement = arg;
+	struct service_rules *service = judgement->service;
+	bool unused;
+
+	if (address_owners_of(&judgement->ruleset->owners, destination, &unused) !=
+	    service->plan->service)
+		withheld_set(&service->withheld, destination, true);
+}
+
+/* Adds to the changes those Services that get or lose what others ask for. */
+static void settle_owners(struct ruleset *ruleset)
+{
+	size_t n = ruleset->n_changes;
+
+	for (size_t i = 0; i < n; i++)
+		change_owners(ruleset, &ruleset->changes[i]);
+	for (size_t i = 0; i < n; i++) {
+		const struct change *change = &ruleset->changes[i];
+		struct judgement judgement = {.ruleset = ruleset, .service = change->new};
+
+		if (asks_anew(change) && change->new)
+			destination_each(change->new->plan, judge_own, &judgement);
+	}
+	address_owners_each_moved(&ruleset->owners, judge_all, ruleset);
+}
+
+static void own_all(struct ruleset *ruleset)
+{
+	const struct service_set *services = &ruleset->services;
+
+	for (size_t i = 0; i < services->n; i++)
+		address_owners_add(&ruleset->owners, services->v[i]->plan);
+	for (size_t i = 0; i < services->n; i++) {
+		struct judgement judgement = {.ruleset = ruleset, .service = services->v[i]};
+
+		destination_each(services->v[i]->plan, judge_own, &judgement);
+	}
+}
+
 static void plan_all(struct ruleset *ruleset, struct model *model)
 {
 	const struct service *service;
 	size_t at = 0;
 
+	address_owners_done(&ruleset->owners);
 	service_set_done(&ruleset->services);
 	while ((service = model_next_service(model, &at))) {
 		struct service_rules *rules = make_service(ruleset, model, service->key);
@@ -136,6 +282,7 @@ static void plan_all(struct ruleset *ruleset, struct model *model)
 			service_set_put(&ruleset->services, rules);
 	}
 	service_set_sort(&ruleset->services);
+	own_all(ruleset);
 }
 
 static void index_all(struct ruleset *ruleset)
@@ -143,7 +290,7 @@ static void index_all(struct ruleset *ruleset)
 	struct rule_output output;
 
 	ruleset->index = service_index_free(ruleset->index);
-	if (!ruleset->settings->service_index)
+	if (!ruleset->settings->mode.service_index)
 		return;
 	ruleset->index = service_index_new();
 	output = begin_output(ruleset, NULL);
@@ -173,12 +320,21 @@ static void plan_changed(struct ruleset *ruleset, struct model *model,
 
 		change.old = change.new ? service_set_put(&ruleset->services, change.new)
 					: service_set_remove(&ruleset->services, key);
-		if (!change.old && !change.new)
-			continue;
-		array_grow(&ruleset->changes, &ruleset->changes_capacity, ruleset->n_changes,
-			   sizeof(*ruleset->changes));
-		ruleset->changes[ruleset->n_changes++] = change;
+		if (change.old || change.new)
+			note_change(ruleset, change.old, change.new);
 	}
+	settle_owners(ruleset);
+}
+
+static void note_node(struct ruleset *ruleset, const struct node *node)
+{
+	ruleset->n_node_addresses = node ? node->n_addresses : 0;
+	if (ruleset->n_node_addresses == 0)
+		return;
+	ruleset->node_addresses =
+		xrealloc(ruleset->node_addresses, node->n_addresses * sizeof(*node->addresses));
+	memcpy(ruleset->node_addresses, node->addresses,
+	       node->n_addresses * sizeof(*node->addresses));
 }
 
 /* Is an unasked-for full sync due? Judged before the new size of the cluster is known. */
@@ -208,6 +364,7 @@ void ruleset_begin(struct ruleset *ruleset, struct model *model, int64_t now_ns,
 	ruleset->need_full = false; /* who asks for one from here on gets another */
 	ruleset->large_cluster = model_count_endpoints(model, family) > RULESET_LARGE_CLUSTER;
 	forget_changes(ruleset);
+	note_node(ruleset, model_node(model));
 	if (ruleset->full) {
 		plan_all(ruleset, model);
 		index_all(ruleset);
@@ -225,7 +382,7 @@ void ruleset_begin(struct ruleset *ruleset, struct model *model, int64_t now_ns,
 static void add_sums(struct sums *sums, const struct service_rules *service)
 {
 	for (size_t i = 0; i < TABLE_COUNT; i++)
-		sums->rules[i] += service->n_entries[i];
+		sums->rules[i] += service->n_leading[i] + service->n_following[i];
 	sums->rules[TABLE_NAT] += service->n_own_rules;
 	for (size_t i = 0; i < service->plan->n_ports; i++) {
 		sums->no_local_internal += service->plan->ports[i].internal == PLAN_DROP;
@@ -375,7 +532,9 @@ static void write_full(struct ruleset *ruleset, const struct ruleset_input *inpu
 {
 	ruleset_write_head(ruleset, input, txn);
 	for (size_t i = 0; i < ruleset_n_services(ruleset); i++)
-		ruleset_write_service(ruleset, i, RULESET_ALL, txn);
+		ruleset_write_service(ruleset, i, RULESET_LEADING | RULESET_OWN_CHAINS, txn);
+	for (size_t i = 0; i < ruleset_n_services(ruleset); i++)
+		ruleset_write_service(ruleset, i, RULESET_FOLLOWING | RULESET_OWN_RULES, txn);
 	ruleset_write_tail(ruleset, input, txn);
 	ruleset_count(ruleset, ret);
 	memcpy(ret->rules_written, ret->rules_total, sizeof(ret->rules_written));
@@ -437,12 +596,48 @@ static void note_applied(struct ruleset *ruleset, int64_t now_ns)
 	ruleset->last_full_ns = now_ns;
 }
 
+static void look_at_changes(struct ruleset *ruleset, const struct conflicts_view *view)
+{
+	for (size_t i = 0; i < ruleset->n_changes; i++) {
+		const struct change *change = &ruleset->changes[i];
+
+		if (asks_anew(change))
+			conflicts_look(&ruleset->conflicts, view,
+				       change->old ? change->old->plan : NULL,
+				       change->new ? change->new->plan : NULL);
+	}
+	conflicts_look_moved(&ruleset->conflicts, view);
+}
+
+static void look_for_conflicts(struct ruleset *ruleset)
+{
+	const struct conflicts_view view = {
+		.owners = &ruleset->owners,
+		.node_addresses = ruleset->node_addresses,
+		.n_node_addresses = ruleset->n_node_addresses,
+		.fn = ruleset->on_conflict,
+		.arg = ruleset->conflict_arg,
+	};
+
+	if (!ruleset->full) {
+		look_at_changes(ruleset, &view);
+		return;
+	}
+	conflicts_begin_all(&ruleset->conflicts);
+	for (size_t i = 0; i < ruleset->services.n; i++)
+		conflicts_look_own(&ruleset->conflicts, &view, ruleset->services.v[i]->plan);
+	conflicts_end_all(&ruleset->conflicts);
+}
+
 void ruleset_end(struct ruleset *ruleset, bool success, int64_t now_ns)
 {
-	if (success)
+	if (success) {
 		note_applied(ruleset, now_ns);
-	else
+		look_for_conflicts(ruleset);
+		address_owners_settle(&ruleset->owners);
+	} else {
 		ruleset->need_full = true;
+	}
 	forget_changes(ruleset);
 	forget_stale_chains(ruleset);
 }
@@ -510,7 +705,9 @@ void ruleset_write_shared(struct ruleset *ruleset, const struct ruleset_input *i
 		fixed_list_collect(&ruleset->fixed, &output, input);
 	fixed_rules_chains(&output);
 	for (size_t i = 0; i < ruleset->services.n; i++)
-		ruleset_write_service(ruleset, i, RULESET_ENTRIES, txn);
+		ruleset_write_service(ruleset, i, RULESET_LEADING, txn);
+	for (size_t i = 0; i < ruleset->services.n; i++)
+		ruleset_write_service(ruleset, i, RULESET_FOLLOWING, txn);
 	if (ruleset->index)
 		index_rules_write_root(ruleset->index, &ruleset->services, &output);
 	for (size_t i = 0; i < ruleset->fixed.n; i++)

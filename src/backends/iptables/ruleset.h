@@ -11,6 +11,10 @@
  *	ruleset_write()   says the whole transaction to a writer
  *	ruleset_end()     notes success or failure; after a failure the next sync is full
  *
+ * In KUBE-SERVICES, of nat and of filter, the entries of all cluster IPs lead: no external IP or load
+ * balancer's IP of any Service stands before them, in whatever order Services come and go. A destination that
+ * several Services ask for has entries of its owner alone (address_owners.h).
+ *
  * A full sync writes everything. A partial one is a delta: only chains of changed services that
  * differ, only entries in shared chains that differ, and nothing at all when nothing does; it reads
  * no list of chains.
@@ -19,6 +23,7 @@
 #include "backends/iptables/chains.h"
 #include "backends/iptables/txn.h"
 #include "base/map.h"
+#include "plan/conflicts.h"
 #include "plan/plan.h"
 
 /* More endpoints than this: comments go, and hourly full syncs too. */
@@ -71,6 +76,10 @@ struct ruleset *ruleset_new(const struct settings *settings, const struct rulese
 struct ruleset *ruleset_free(struct ruleset *ruleset); /* accepts NULL, returns NULL */
 
 void ruleset_need_full_sync(struct ruleset *ruleset);
+/* Hears of Services that ask for what is not theirs, when the sync that saw it has ended well. */
+void ruleset_on_conflict(struct ruleset *ruleset, conflict_fn *fn, void *arg);
+/* How many there are, by kind, as of the last good sync. */
+const size_t *ruleset_conflicts(const struct ruleset *ruleset);
 
 struct ruleset_begun {
 	bool full;
@@ -94,9 +103,11 @@ void ruleset_end(struct ruleset *ruleset, bool success, int64_t now_ns);
  * all its parts, and the shared chains or head and tail, at least once), and end.
  */
 enum ruleset_part {
-	RULESET_ENTRIES = 1 << 0,    /* rules in the shared chains */
-	RULESET_OWN_CHAINS = 1 << 1, /* declares the chains of its own */
-	RULESET_OWN_RULES = 1 << 2,  /* the rules in them */
+	RULESET_LEADING = 1 << 0,    /* rules in the shared chains: those that lead there, */
+	RULESET_FOLLOWING = 1 << 1,  /* and those that follow the leading ones of all Services */
+	RULESET_OWN_CHAINS = 1 << 2, /* declares the chains of its own */
+	RULESET_OWN_RULES = 1 << 3,  /* the rules in them */
+	RULESET_ENTRIES = RULESET_LEADING | RULESET_FOLLOWING,
 	RULESET_OWN = RULESET_OWN_CHAINS | RULESET_OWN_RULES,
 	RULESET_ALL = RULESET_ENTRIES | RULESET_OWN,
 };

@@ -67,7 +67,7 @@ static void hear_chain(struct txn *txn, enum table table, const char *name)
 		add_chain(digests, table, name, true);
 }
 
-static void hear_rule(struct txn *txn, const struct rule *rule)
+static void emit_rule(struct txn *txn, const struct rule *rule)
 {
 	struct chain_digests *digests = (struct chain_digests *)txn;
 	struct chain_digest *chain = find_chain(digests, rule->table, rule->chain);
@@ -81,7 +81,7 @@ static void hear_rule(struct txn *txn, const struct rule *rule)
 
 static const struct txn_ops digest_ops = {
 	.chain = hear_chain,
-	.rule = hear_rule,
+	.rule = emit_rule,
 };
 
 static void digests_init(struct chain_digests *digests, struct arena *arena, const uint64_t key[2])
@@ -176,8 +176,8 @@ static void pass_rule(struct txn *txn, const struct rule *rule)
 
 	if (!passes(filter, rule->table, rule->chain))
 		return;
-	rule_output_add(filter->output, rule);
-	if (rule->table == TABLE_NAT && streq(rule->chain, CHAIN_SERVICES))
+	rule_output_enter(filter->output, rule);
+	if (!rule->leading && rule->table == TABLE_NAT && streq(rule->chain, CHAIN_SERVICES))
 		filter->delta->enters_services = true;
 }
 
@@ -238,6 +238,7 @@ static void delete_unwanted(const struct chain_digests *old, struct txn *txn,
 static bool is_same(const struct service_rules *old, const struct service_rules *wanted)
 {
 	return old && wanted && old->endpoint_comments == wanted->endpoint_comments &&
+	       withheld_equal(old->withheld, wanted->withheld) &&
 	       service_plan_equal(old->plan, wanted->plan);
 }
 
@@ -249,7 +250,8 @@ void service_delta_write(struct service_rules *old, struct service_rules *wanted
 	uint64_t key[2];
 
 	if (is_same(old, wanted)) {
-		memcpy(wanted->n_entries, old->n_entries, sizeof(wanted->n_entries));
+		memcpy(wanted->n_leading, old->n_leading, sizeof(wanted->n_leading));
+		memcpy(wanted->n_following, old->n_following, sizeof(wanted->n_following));
 		wanted->n_own_rules = old->n_own_rules;
 		return;
 	}

@@ -7,7 +7,7 @@
  *	a chain of its own	that differs is written whole, or revised by a writer that can; one that
  *				is not wanted any more is emptied and deleted
  *	a shared chain		in which its entries differ loses all the old ones and gets the new
- *				ones at its end, so that they are in their own order
+ *				ones: those that lead at its head, the others at its end, in order
  *
  * What is the same is not mentioned.
  */

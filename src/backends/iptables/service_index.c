@@ -487,6 +487,13 @@ static void write_jump(const struct write_walk *walk, const char *chain,
 	rule_output_add(walk->output, &rule);
 }
 
+static void write_items(const struct write_walk *walk, const struct index_node *node,
+			const char *chain, unsigned int parts)
+{
+	for (size_t i = 0; i < node->n_items; i++)
+		walk->rules(walk->arg, node->items[i].key, &node->items[i].addr, chain, parts);
+}
+
 static void write_node(void *arg, const struct index_node *node)
 {
 	const struct write_walk *walk = arg;
@@ -496,8 +503,8 @@ static void write_node(void *arg, const struct index_node *node)
 	for (size_t i = 0; node->children && i < FAN_OUT; i++)
 		if (node->children[i])
 			write_jump(walk, name.text, node->children[i]);
-	for (size_t i = 0; i < node->n_items; i++)
-		walk->rules(walk->arg, node->items[i].key, &node->items[i].addr, name.text);
+	write_items(walk, node, name.text, RULESET_LEADING);
+	write_items(walk, node, name.text, RULESET_FOLLOWING);
 }
 
 void service_index_write_chain(struct service_index *index, size_t number,

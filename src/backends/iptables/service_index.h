@@ -50,9 +50,12 @@ size_t service_index_rules(const struct service_index *index);
 size_t service_index_n_chains(const struct service_index *index);
 void service_index_chain_hash(struct service_index *index, size_t number, struct chain_hash *ret);
 
-/* Says all rules of the Service for the address, as rules of `chain`. */
+/*
+ * Says those parts, of enum ruleset_part, of a Service's rules for the address, as rules of `chain`: first
+ * all that lead, of every Service in the chain, then those that follow.
+ */
 typedef void service_index_rules_fn(void *arg, const char *key, const struct addr *addr,
-				    const char *chain);
+				    const char *chain, unsigned int parts);
 
 /* The rules of one chain, which is not declared. */
 void service_index_write_chain(struct service_index *index, size_t number,

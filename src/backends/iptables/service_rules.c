@@ -20,6 +20,7 @@
 struct port_writer {
 	struct rule_output *output;
 	bool endpoint_comments;
+	const struct map *withheld;
 	const struct port_plan *plan;
 	const struct chain_hash *endpoint_hashes; /* parallel to plan->use.reachable */
 	struct chain_name svc, svl, ext, fw;
@@ -62,11 +63,24 @@ struct service_rules *service_rules_new(struct service_plan *plan, bool endpoint
 	return service;
 }
 
+struct service_rules *service_rules_again(struct service_rules *old)
+{
+	size_t size = sizeof(*old) + service_rules_count_hashes(old) * sizeof(old->hashes[0]);
+	struct service_rules *service = xmalloc(size);
+
+	memcpy(service, old, size);
+	service->withheld = withheld_copy(old->withheld);
+	old->lent = true;
+	return service;
+}
+
 struct service_rules *service_rules_free(struct service_rules *service)
 {
 	if (!service)
 		return NULL;
-	service_plan_free(service->plan);
+	if (!service->lent)
+		service_plan_free(service->plan);
+	withheld_free(service->withheld);
 	free(service);
 	return NULL;
 }
@@ -144,6 +158,7 @@ static void add_entry(struct port_writer *w, const char *what, const struct addr
 	struct rule rule;
 
 	begin_destination(w, &rule, TABLE_NAT, CHAIN_SERVICES, comment(w, "", what), addr);
+	rule.leading = addr == w->plan->cluster_ip;
 	rule_jump(&rule, target);
 	add(w, &rule);
 }
@@ -165,6 +180,7 @@ static void add_refusal(struct port_writer *w, const char *chain, enum plan_refu
 	struct rule rule;
 
 	begin_destination(w, &rule, TABLE_FILTER, chain, refusal_comment(w, refusal), addr);
+	rule.leading = addr == w->plan->cluster_ip;
 	rule_verdict(&rule, refusal_target(refusal));
 	add(w, &rule);
 }
@@ -174,10 +190,31 @@ static const char *internal_chain(const struct port_writer *w)
 	return w->plan->service->internal_local ? w->svl.text : w->svc.text;
 }
 
+/* Is its entry for the address left out, because another Service owns that? */
+static bool is_withheld(const struct port_writer *w, const struct addr *addr)
+{
+	return withheld_has(w->withheld, &(struct destination){
+						 .protocol = w->plan->port->protocol,
+						 .port = w->plan->port->port,
+						 .addr = *addr,
+					 });
+}
+
+static bool is_node_port_withheld(const struct port_writer *w)
+{
+	return withheld_has(w->withheld, &(struct destination){
+						 .node_port = true,
+						 .protocol = w->plan->port->protocol,
+						 .port = w->plan->port->node_port,
+					 });
+}
+
 static void add_cluster_ip(struct port_writer *w)
 {
 	const struct port_plan *plan = w->plan;
 
+	if (is_withheld(w, plan->cluster_ip))
+		return;
 	if (plan->internal == PLAN_SERVED)
 		add_entry(w, " cluster IP", plan->cluster_ip, internal_chain(w));
 	else
@@ -191,6 +228,8 @@ static void add_external_ips(struct port_writer *w)
 	for (size_t i = 0; i < plan->n_external_ips; i++) {
 		const struct addr *addr = &plan->external_ips[i];
 
+		if (is_withheld(w, addr))
+			continue;
 		if (plan->use.has_endpoints)
 			add_entry(w, " external IP", addr, w->ext.text);
 		if (plan->external != PLAN_SERVED)
@@ -216,13 +255,16 @@ static void add_vips(struct port_writer *w)
 	const struct port_plan *plan = w->plan;
 
 	for (size_t i = 0; i < plan->n_vips && plan->use.has_endpoints; i++) {
+		if (is_withheld(w, &plan->vips[i]))
+			continue;
 		add_entry(w, " loadbalancer IP", &plan->vips[i],
 			  plan->use_firewall ? w->fw.text : w->ext.text);
 		if (plan->use_firewall)
 			add_firewall_drop(w, &plan->vips[i]);
 	}
 	for (size_t i = 0; i < plan->n_vips && plan->external != PLAN_SERVED; i++)
-		add_refusal(w, CHAIN_EXTERNAL_SERVICES, plan->external, &plan->vips[i]);
+		if (!is_withheld(w, &plan->vips[i]))
+			add_refusal(w, CHAIN_EXTERNAL_SERVICES, plan->external, &plan->vips[i]);
 }
 
 /* Begins a rule of nat KUBE-NODEPORTS; the bare identity is its comment. */
@@ -289,13 +331,12 @@ static void add_health_check(struct port_writer *w)
 	add(w, &rule);
 }
 
-/* Group one: rules in shared chains. */
-static void write_entries(struct port_writer *w)
+/* Group one, rules in shared chains: add_cluster_ip(), and those that follow. */
+static void add_followers(struct port_writer *w)
 {
-	add_cluster_ip(w);
 	add_external_ips(w);
 	add_vips(w);
-	if (w->plan->port->node_port)
+	if (w->plan->port->node_port && !is_node_port_withheld(w))
 		add_node_port(w);
 	if (w->plan->service->health_check_node_port)
 		add_health_check(w);
@@ -539,6 +580,7 @@ static void port_writer_init(struct port_writer *w, struct rule_output *output,
 {
 	w->output = output;
 	w->endpoint_comments = service->endpoint_comments;
+	w->withheld = service->withheld;
 	w->plan = plan;
 	w->endpoint_hashes = hash + 1;
 	chain_name_make(CHAIN_KIND_SVC, hash, &w->svc);
@@ -547,15 +589,25 @@ static void port_writer_init(struct port_writer *w, struct rule_output *output,
 	chain_name_make(CHAIN_KIND_FW, hash, &w->fw);
 }
 
-static void write_port(struct port_writer *w, struct service_rules *service, unsigned int parts)
+static void write_entries(struct port_writer *w, void (*write)(struct port_writer *w),
+			  uint32_t counts[TABLE_COUNT])
 {
 	size_t filter = w->output->written[TABLE_FILTER];
 	size_t nat = w->output->written[TABLE_NAT];
 
-	if (parts & RULESET_ENTRIES)
-		write_entries(w);
-	service->n_entries[TABLE_FILTER] += (uint32_t)(w->output->written[TABLE_FILTER] - filter);
-	service->n_entries[TABLE_NAT] += (uint32_t)(w->output->written[TABLE_NAT] - nat);
+	write(w);
+	counts[TABLE_FILTER] += (uint32_t)(w->output->written[TABLE_FILTER] - filter);
+	counts[TABLE_NAT] += (uint32_t)(w->output->written[TABLE_NAT] - nat);
+}
+
+static void write_port(struct port_writer *w, struct service_rules *service, unsigned int parts)
+{
+	size_t nat;
+
+	if (parts & RULESET_LEADING)
+		write_entries(w, add_cluster_ip, service->n_leading);
+	if (parts & RULESET_FOLLOWING)
+		write_entries(w, add_followers, service->n_following);
 	nat = w->output->written[TABLE_NAT];
 	if (parts & RULESET_OWN_RULES)
 		write_own_chains(w);
@@ -567,8 +619,10 @@ void service_rules_write(struct service_rules *service, struct rule_output *outp
 {
 	const struct chain_hash *hash = service->hashes;
 
-	if (parts & RULESET_ENTRIES)
-		memset(service->n_entries, 0, sizeof(service->n_entries));
+	if (parts & RULESET_LEADING)
+		memset(service->n_leading, 0, sizeof(service->n_leading));
+	if (parts & RULESET_FOLLOWING)
+		memset(service->n_following, 0, sizeof(service->n_following));
 	if (parts & RULESET_OWN_RULES)
 		service->n_own_rules = 0;
 	txn_subject(output->txn, service->plan->key);

@@ -8,19 +8,27 @@
  */
 
 #include "backends/iptables/rule_output.h"
+#include "backends/iptables/withheld.h"
 
 struct service_rules {
-	struct service_plan *plan; /* owned */
+	struct service_plan *plan; /* owned, unless it is lent */
 	uint32_t index;            /* its place in a service_set.h */
 	bool endpoint_comments;    /* rules about endpoints have one: not in a large cluster */
-	uint32_t n_entries[TABLE_COUNT]; /* rules, when they were last counted */
-	uint32_t n_own_rules;            /* likewise, all in nat */
+	bool lent;                 /* the plan is that of the rules that come after these */
+	bool fresh;                /* made by the sync that has begun */
+	struct map *withheld;      /* destinations without entries, withheld.h */
+	/* rules, when they were last counted: in shared chains, and in its own, which are all in nat */
+	uint32_t n_leading[TABLE_COUNT];
+	uint32_t n_following[TABLE_COUNT];
+	uint32_t n_own_rules;
 	/* for each port of the plan: its own hash, then one for each endpoint of use.reachable */
 	struct chain_hash hashes[];
 };
 
 /* Takes the plan over and hashes the names of all its chains. */
 struct service_rules *service_rules_new(struct service_plan *plan, bool endpoint_comments);
+/* The same plan again, for rules of which other destinations are withheld. It lends the plan to the old ones. */
+struct service_rules *service_rules_again(struct service_rules *old);
 /* Accepts NULL, returns NULL. */
 struct service_rules *service_rules_free(struct service_rules *service);
 

@@ -50,10 +50,8 @@ struct sync {
 	size_t n_chains, chains_capacity;
 	struct map held_chains; /* by foreign rules */
 	bool chains_known;
-	struct restore_stream *stream; /* of a full sync */
-	bool addresses_known;
-	struct addr *addresses;
-	size_t n_addresses;
+	struct restore_stream *stream;   /* of a full sync */
+	struct host_addresses addresses; /* as of the last sync that wanted them */
 };
 
 static void go_on(struct sync *sync);
@@ -85,11 +83,10 @@ static void reset(struct sync *sync)
 	sync->chain_names = arena_free(sync->chain_names);
 	free(take(sync->chains));
 	map_done(&sync->held_chains);
-	free(take(sync->addresses));
 	model_changes_done(&sync->changes);
 	sync->changes = (struct model_changes){0};
-	sync->n_chains = sync->chains_capacity = sync->n_addresses = 0;
-	sync->chains_known = sync->addresses_known = false;
+	sync->n_chains = sync->chains_capacity = 0;
+	sync->chains_known = false;
 	sync->jump = sync->jump_op = 0;
 	sync->stats = (struct ruleset_stats){0};
 }
@@ -103,6 +100,7 @@ struct sync *sync_free(struct sync *sync)
 	if (sync->step != SYNC_IDLE)
 		ruleset_end(sync->ruleset, false, clock_now_ns());
 	reset(sync);
+	host_facts_addresses_done(&sync->addresses);
 	free(sync);
 	return NULL;
 }
@@ -141,6 +139,7 @@ static void finish(struct sync *sync, int error, const struct err *err)
 	count(&sync->stats, &result);
 	sync->changes = (struct model_changes){0}; /* the next sync may begin inside done() */
 	ruleset_end(sync->ruleset, error == 0, now);
+	memcpy(result.conflicts, ruleset_conflicts(sync->ruleset), sizeof(result.conflicts));
 	reset(sync);
 	sync->done(sync->arg, &result);
 	model_changes_done(&changes);
@@ -262,8 +261,7 @@ static void start_chains(struct sync *sync)
 
 static void read_addresses(struct sync *sync)
 {
-	sync->addresses_known =
-		host_facts_addresses(sync->settings->family, &sync->addresses, &sync->n_addresses);
+	host_facts_addresses(sync->settings->family, &sync->addresses);
 	next_step(sync);
 }
 
@@ -319,9 +317,9 @@ static void start_restore(struct sync *sync)
 						  : none,
 		.n_nat_chains = sync->n_chains,
 		.held_chains = &sync->held_chains,
-		.addresses_known = sync->addresses_known,
-		.addresses = sync->addresses,
-		.n_addresses = sync->n_addresses,
+		.addresses_known = sync->addresses.known,
+		.addresses = sync->addresses.v,
+		.n_addresses = sync->addresses.n,
 	};
 
 	if (!sync->begun.full) {

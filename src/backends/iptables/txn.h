@@ -2,7 +2,8 @@
 #pragma once
 
 /*
- * A transaction of iptables mode: chains to declare, rules to append or remove, chains to delete.
+ * A transaction of iptables mode: chains to declare, rules to append, insert or remove, chains to
+ * delete.
  *
  * The backend says what it wants in these words and does not know who listens: restore_writer.h
  * (text for iptables-restore --noflush) and save_writer.h (what iptables-save will show) do, and so
@@ -34,6 +35,8 @@ struct txn_revision {
 struct txn_ops {
 	void (*chain)(struct txn *txn, enum table table, const char *name);
 	void (*rule)(struct txn *txn, const struct rule *rule);
+	/* At the head of a chain that stands. NULL: the writer takes whole states only. */
+	void (*insert_rule)(struct txn *txn, const struct rule *rule);
 	void (*remove_rule)(struct txn *txn, const struct rule *rule);
 	void (*delete_chain)(struct txn *txn, enum table table, const char *name);
 	/*
@@ -64,6 +67,11 @@ static inline void txn_chain(struct txn *txn, enum table table, const char *name
 static inline void txn_rule(struct txn *txn, const struct rule *rule)
 {
 	txn->ops->rule(txn, rule);
+}
+
+static inline void txn_insert_rule(struct txn *txn, const struct rule *rule)
+{
+	txn->ops->insert_rule(txn, rule);
 }
 
 static inline void txn_remove_rule(struct txn *txn, const struct rule *rule)

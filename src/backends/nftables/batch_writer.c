@@ -193,25 +193,33 @@ static void put_fields(struct nlmsghdr *m, enum family family, const struct cont
 }
 
 static void put_description(struct nlmsghdr *m, enum family family,
-			    const struct container_type *type)
+			    const struct container_type *type, uint32_t size)
 {
 	struct nlattr *nest = mnl_attr_nest_start(m, NFTA_SET_DESC);
 
-	if (type->dynamic)
-		nft_put_u32(m, NFTA_SET_DESC_SIZE, CONTAINER_DYNAMIC_SIZE);
+	if (size > 0)
+		nft_put_u32(m, NFTA_SET_DESC_SIZE, size);
 	if (type->ranges)
 		put_fields(m, family, type);
 	mnl_attr_nest_end(m, nest);
 }
 
+struct declaration {
+	enum container container;
+	const char *name, *comment;
+	uint32_t id;   /* in the transaction */
+	uint32_t size; /* 0: not said */
+};
+
 /* nft add map ip kube-proxy NAME { type KEY : DATA; flags ...; } */
-static void write_container(struct writer *writer, enum container container)
+static void declare(struct writer *writer, const struct declaration *declaration)
 {
+	enum container container = declaration->container;
 	const struct container_type *type = &container_types[container];
 	enum family family = writer->family;
 	struct nlmsghdr *m = message(of(writer), NFT_MSG_NEWSET, NLM_F_CREATE, NFTA_SET_TABLE);
 
-	mnl_attr_put_strz(m, NFTA_SET_NAME, type->name);
+	mnl_attr_put_strz(m, NFTA_SET_NAME, declaration->name);
 	nft_put_u32(m, NFTA_SET_FLAGS, flags_of(type));
 	nft_put_u32(m, NFTA_SET_KEY_TYPE, key_type(family, type));
 	nft_put_u32(m, NFTA_SET_KEY_LEN, (uint32_t)container_key_size(container, family));
@@ -219,10 +227,47 @@ static void write_container(struct writer *writer, enum container container)
 		nft_put_u32(m, NFTA_SET_DATA_TYPE, data_type(family, type->data));
 		nft_put_u32(m, NFTA_SET_DATA_LEN, (uint32_t)container_data_size(container, family));
 	}
-	nft_put_u32(m, NFTA_SET_ID, (uint32_t)container + 1);
-	if (type->dynamic || type->ranges)
-		put_description(m, family, type);
-	user_data_container(m, family, container);
+	nft_put_u32(m, NFTA_SET_ID, declaration->id);
+	if (declaration->size > 0 || type->ranges)
+		put_description(m, family, type, declaration->size);
+	user_data_container(m, family, container, declaration->comment);
+}
+
+static void write_container(struct writer *writer, enum container container)
+{
+	const struct container_type *type = &container_types[container];
+
+	declare(writer, &(struct declaration){
+				.container = container,
+				.name = type->name,
+				.comment = type->comment,
+				.id = (uint32_t)container + 1,
+				.size = type->dynamic ? CONTAINER_FULL_SIZE : 0,
+			});
+}
+
+/*
+ * Before Linux 6.5 a map whose size is said takes the memory for all of its buckets at once. So a large size is said in
+ * a second message, which older kernels do not heed: their map then holds CONTAINER_KERNEL_SIZE.
+ */
+static void write_clients(struct writer *writer, const struct clients_map *map)
+{
+	char name[CONTAINER_NAME_MAX];
+	struct declaration declaration = {
+		.container = map->container,
+		.name = name,
+		.comment = map->comment,
+		.id = CONTAINER_COUNT + 2 * map->number +
+		      (map->container == CONTAINER_LOCAL_CLIENTS),
+		.size = map->size <= CONTAINER_KERNEL_SIZE ? map->size : 0,
+	};
+
+	container_name(map->container, map->number, name);
+	declare(writer, &declaration);
+	if (declaration.size == map->size)
+		return;
+	declaration.size = map->size;
+	declare(writer, &declaration);
 }
 
 void batch_writer_flush_container(struct batch_writer *writer, enum container container)
@@ -230,6 +275,17 @@ void batch_writer_flush_container(struct batch_writer *writer, enum container co
 	struct nlmsghdr *m = message(writer, NFT_MSG_DELSETELEM, 0, NFTA_SET_ELEM_LIST_TABLE);
 
 	mnl_attr_put_strz(m, NFTA_SET_ELEM_LIST_SET, container_types[container].name);
+}
+
+/* nft delete map ip kube-proxy NAME */
+void batch_writer_delete_clients(struct batch_writer *writer, enum container container,
+				 uint32_t number)
+{
+	struct nlmsghdr *m = message(writer, NFT_MSG_DELSET, 0, NFTA_SET_TABLE);
+	char name[CONTAINER_NAME_MAX];
+
+	container_name(container, number, name);
+	mnl_attr_put_strz(m, NFTA_SET_NAME, name);
 }
 
 /* -- elements */
@@ -241,8 +297,10 @@ static void put_verdict(struct nlmsghdr *m, const struct element *element)
 	char name[CHAIN_NAME_MAX];
 
 	nft_put_u32(m, NFTA_VERDICT_CODE,
-		    (uint32_t)(element->verdict == VERDICT_GOTO ? NFT_GOTO : NF_DROP));
-	if (element->verdict == VERDICT_GOTO) {
+		    (uint32_t)(element->verdict == VERDICT_GOTO   ? NFT_GOTO
+			       : element->verdict == VERDICT_JUMP ? NFT_JUMP
+								  : NF_DROP));
+	if (element->verdict != VERDICT_DROP) {
 		chain_name(element->chain, name);
 		mnl_attr_put_strz(m, NFTA_VERDICT_CHAIN, name);
 	}
@@ -298,6 +356,7 @@ static void put_element(struct nlmsghdr *m, enum family family, const struct ele
 static void send_pending(struct batch_writer *writer, enum container container)
 {
 	struct batch_writer_pending *pending = writer->pending[container];
+	char name[CONTAINER_NAME_MAX];
 	struct nlattr *list;
 	struct nlmsghdr *m;
 	size_t n;
@@ -307,7 +366,8 @@ static void send_pending(struct batch_writer *writer, enum container container)
 	m = writer->removing
 		    ? message(writer, NFT_MSG_DELSETELEM, 0, NFTA_SET_ELEM_LIST_TABLE)
 		    : message(writer, NFT_MSG_NEWSETELEM, NLM_F_CREATE, NFTA_SET_ELEM_LIST_TABLE);
-	mnl_attr_put_strz(m, NFTA_SET_ELEM_LIST_SET, container_types[container].name);
+	container_name(container, writer->clients_number, name);
+	mnl_attr_put_strz(m, NFTA_SET_ELEM_LIST_SET, name);
 	n = pending->head.nlmsg_len - sizeof(struct nlmsghdr);
 	list = mnl_attr_nest_start(m, NFTA_SET_ELEM_LIST_ELEMENTS);
 	memcpy(mnl_nlmsg_get_payload_tail(m), pending->bytes + sizeof(struct nlmsghdr), n);
@@ -350,10 +410,17 @@ static void write_remove(struct writer *writer, const struct element *element)
 	gather(of(writer), element, true, (struct lifetime){0});
 }
 
-void batch_writer_add_timed(struct batch_writer *writer, const struct element *element,
-			    uint64_t timeout_ms, uint64_t expires_ms)
+void batch_writer_add_client(struct batch_writer *writer, const struct batch_client *client)
 {
-	gather(writer, element, false, (struct lifetime){timeout_ms, expires_ms});
+	struct element element;
+
+	if (writer->clients_number != client->number)
+		batch_writer_flush(writer);
+	writer->clients_number = client->number;
+	element_begin(&element, client->container);
+	element_key_addr(&element, &client->addr);
+	element_data_id(&element, client->endpoint);
+	gather(writer, &element, false, (struct lifetime){client->timeout_ms, client->expires_ms});
 }
 
 /* -- owners */
@@ -404,6 +471,7 @@ void batch_owners_done(struct batch_owners *owners)
 
 static const struct writer_ops ops = {
 	.container = write_container,
+	.clients = write_clients,
 	.chain = write_chain,
 	.rule = write_rule,
 	.add = write_add,

@@ -32,6 +32,7 @@ struct batch_writer {
 	const char *table;
 	size_t n_elements;           /* said so far */
 	bool removing;               /* what is gathered are removals */
+	uint32_t clients_number;     /* of the maps that the gathered clients go to */
 	struct batch_owners *owners; /* borrowed; NULL: nobody asks */
 	struct batch_writer_pending *pending[CONTAINER_COUNT];
 };
@@ -53,9 +54,19 @@ void batch_writer_flush_rules(struct batch_writer *writer);                /* of
 void batch_writer_flush_chain(struct batch_writer *writer, struct chain chain);
 void batch_writer_flush_container(struct batch_writer *writer, enum container container);
 void batch_writer_delete_chain(struct batch_writer *writer, const char *name);
-/* An element of a dynamic container: how long it lives after each use, and from now on. */
-void batch_writer_add_timed(struct batch_writer *writer, const struct element *element,
-			    uint64_t timeout_ms, uint64_t expires_ms);
+void batch_writer_delete_clients(struct batch_writer *writer, enum container container,
+				 uint32_t number);
+
+/* An element of a map of clients. */
+struct batch_client {
+	enum container container;
+	uint32_t number; /* of the map */
+	struct addr addr;
+	uint32_t endpoint;               /* its number */
+	uint64_t timeout_ms, expires_ms; /* how long it lives after each use, and from now on */
+};
+
+void batch_writer_add_client(struct batch_writer *writer, const struct batch_client *client);
 
 const struct port_plan *batch_owners_find(const struct batch_owners *owners, size_t message);
 void batch_owners_done(struct batch_owners *owners);

@@ -57,7 +57,9 @@ static const char *const names[CHAIN_COUNT] = {
 	[CHAIN_NODEPORT_LOCAL_PICK] = "nodeport-local-pick",
 	[CHAIN_MASQ_PICK] = "masq-pick",
 	[CHAIN_NODEPORT_MASQ_PICK] = "nodeport-masq-pick",
-	[CHAIN_REMEMBER_FOR] = "remember",
+	[CHAIN_RECALL] = "recall",
+	[CHAIN_LOCAL_RECALL] = "local-recall",
+	[CHAIN_REMEMBER_PORT] = "remember",
 };
 
 static const char *const comments[CHAIN_COUNT] = {
@@ -89,7 +91,10 @@ static const char *const comments[CHAIN_COUNT] = {
 	[CHAIN_NODEPORT_LOCAL_PICK] = "NodePorts with slots of this node: ",
 	[CHAIN_MASQ_PICK] = "external destinations with slots: ",
 	[CHAIN_NODEPORT_MASQ_PICK] = "NodePorts with slots, masqueraded: ",
-	[CHAIN_REMEMBER_FOR] = "affinity, seconds: ",
+	[CHAIN_RECALL] = "affinity, the endpoint that the client had, of @clients-",
+	[CHAIN_LOCAL_RECALL] =
+		"affinity, the endpoint of this node that the client had, of @local-clients-",
+	[CHAIN_REMEMBER_PORT] = "affinity, notes the endpoint of the client in @clients-",
 };
 
 const struct chain_hook *chain_hook(enum chain_id id)
@@ -105,17 +110,16 @@ void chain_name(struct chain chain, char out[static CHAIN_NAME_MAX])
 		snprintf(out, CHAIN_NAME_MAX, "%s", names[chain.id]);
 }
 
-/* "NAME-" and a number, as chain_name() prints it. */
-static bool parse_number(const char *text, uint32_t *ret)
+bool chain_parse_number(const char *text, uint32_t *ret)
 {
-	uint32_t number = 0;
+	uint64_t number = 0;
 
-	if (*text < '1' || *text > '9' || strlen(text) > 9)
+	if (*text < '1' || *text > '9' || strlen(text) > 10)
 		return false;
 	for (; *text >= '0' && *text <= '9'; text++)
-		number = number * 10 + (uint32_t)(*text - '0');
-	*ret = number;
-	return !*text;
+		number = number * 10 + (uint64_t)(*text - '0');
+	*ret = (uint32_t)number;
+	return !*text && number <= UINT32_MAX;
 }
 
 bool chain_parse(const char *name, struct chain *ret)
@@ -126,8 +130,9 @@ bool chain_parse(const char *name, struct chain *ret)
 
 		if (strncmp(name, names[id], n) != 0)
 			continue;
-		if (id < CHAIN_FIXED_COUNT ? name[n] != '\0'
-					   : name[n] != '-' || !parse_number(name + n + 1, &number))
+		if (id < CHAIN_FIXED_COUNT
+			    ? name[n] != '\0'
+			    : name[n] != '-' || !chain_parse_number(name + n + 1, &number))
 			continue;
 		*ret = (struct chain){id, number};
 		return true;

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * The chains of table kube-proxy. Some thirty are always there, whatever the cluster; the others
- * have a number and are shared by all destinations with that many slots, or by all service ports
- * that remember a client for that many seconds.
+ * The chains of table kube-proxy. Some thirty are always there, whatever the cluster; others have
+ * a number and are shared by all destinations with that many slots. Only service ports with ClientIP affinity have
+ * chains of their own.
  */
 
 #include "base/util.h"
@@ -51,7 +51,10 @@ enum chain_id {
 	CHAIN_MASQ_PICK,
 	CHAIN_NODEPORT_MASQ_PICK,
 	CHAIN_PICKS_END,
-	CHAIN_REMEMBER_FOR = CHAIN_PICKS_END, /* "remember-" and seconds */
+	/* of a service port with affinity, whose number it is (layout_affinity()) */
+	CHAIN_RECALL = CHAIN_PICKS_END,
+	CHAIN_LOCAL_RECALL,
+	CHAIN_REMEMBER_PORT, /* "remember-" and the number */
 	CHAIN_COUNT,
 };
 
@@ -75,6 +78,8 @@ const struct chain_hook *chain_hook(enum chain_id id); /* NULL: no base chain */
 void chain_name(struct chain chain, char out[static CHAIN_NAME_MAX]);
 /* The way back; false: it is none of ours. */
 bool chain_parse(const char *name, struct chain *ret);
+/* A number as names end with: from 1, without zeroes in front. */
+bool chain_parse_number(const char *text, uint32_t *ret);
 void chain_comment(struct chain chain, char out[static 128]);
 
 /* A chain of the pairs above: as it is, or its twin for node ports. */

@@ -4,6 +4,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "plan/address_owners.h"
+
 static void free_claims(struct spot *spot)
 {
 	while (spot->first) {
@@ -44,30 +46,41 @@ static struct spot *ensure_spot(struct claims *claims, const struct destination 
 	return map_ensure(&claims->spots, text, sizeof(struct spot), offsetof(struct spot, text));
 }
 
-/* Older services first; what does not know its age counts as old. */
 static int compare_claims(const struct claim *a, const struct claim *b)
 {
-	const struct service *x = a->service->next->service;
-	const struct service *y = b->service->next->service;
-	int r = (x->created_s > y->created_s) - (x->created_s < y->created_s);
+	int r = address_owners_compare(a->service->next->service, a->destination.external,
+				       b->service->next->service, b->destination.external);
 
-	if (r == 0)
-		r = strcmp(x->ns, y->ns);
-	if (r == 0)
-		r = strcmp(x->name, y->name);
 	if (r == 0)
 		r = (a->port > b->port) - (a->port < b->port);
 	return r;
 }
 
+/* The owner is the first. The others are in no order: they may be thousands, and only one of them is ever asked for. */
 static void line_up(struct spot *spot, struct claim *claim)
 {
-	struct claim **place = &spot->first;
+	bool first = !spot->first || compare_claims(claim, spot->first) < 0;
+	struct claim **place = first ? &spot->first : &spot->first->behind;
 
-	while (*place && compare_claims(*place, claim) < 0)
-		place = &(*place)->behind;
 	claim->behind = *place;
 	*place = claim;
+}
+
+/* The owner has left. */
+static void choose_first(struct spot *spot)
+{
+	struct claim **best = &spot->first;
+	struct claim *claim;
+
+	for (struct claim **place = best; *place; place = &(*place)->behind)
+		if (compare_claims(*place, *best) < 0)
+			best = place;
+	claim = *best;
+	if (!claim)
+		return;
+	*best = claim->behind;
+	claim->behind = spot->first;
+	spot->first = claim;
 }
 
 void claims_add(struct claims *claims, struct served *service, const struct service_plan *plan)
@@ -96,6 +109,8 @@ static void remove_claim(struct spot *spot, const struct served *service, size_t
 			continue;
 		*place = claim->behind;
 		free(claim);
+		if (place == &spot->first)
+			choose_first(spot);
 		return;
 	}
 	assert(!"a claim that was made is there");

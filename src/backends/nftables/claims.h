@@ -6,7 +6,7 @@
  *
  * Two Services may ask for the same external IP and port, and a second element with the same key
  * would make the kernel refuse all that is written with it. So each destination has a line of
- * claims: the oldest Service is first and owns it, ties go by name; the others wait, and the next
+ * claims, in the order of address_owners_compare(): who is first owns it; the others wait, and the next
  * in line takes over when the owner goes.
  *
  * A sync changes the claims of services first, and then goes through the destinations touched:

@@ -1,24 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/nftables/clients.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "backends/nftables/batch_writer.h"
-#include "backends/nftables/members.h"
-
-struct known {
-	uint32_t id;
-	const struct port_plan *port;
-};
-
-struct finding {
-	enum container container;
-	bool stale;
-	struct known *known; /* sorted by id */
-	size_t n_known, capacity;
-	size_t n_before; /* what the list held when this container was begun */
-	struct clients *found;
-};
 
 void clients_done(struct clients *clients)
 {
@@ -26,110 +12,78 @@ void clients_done(struct clients *clients)
 	*clients = (struct clients){0};
 }
 
-static void note_known(void *arg, uint32_t id, const struct port_plan *port)
+struct reading {
+	const struct table_map *map;
+	struct clients *found;
+	size_t n_before; /* what the list held when this map was begun */
+	size_t most;
+	int64_t deadline_ns;
+};
+
+static int take_client(void *arg, const struct table_client *client)
 {
-	struct finding *finding = arg;
+	const struct reading *reading = arg;
+	struct clients *found = reading->found;
 
-	array_grow(&finding->known, &finding->capacity, finding->n_known, sizeof(*finding->known));
-	finding->known[finding->n_known++] = (struct known){id, port};
-}
-
-static int compare_known(const void *left, const void *right)
-{
-	const struct known *a = left, *b = right;
-
-	return (a->id > b->id) - (a->id < b->id);
-}
-
-static bool is_member(const struct finding *finding, const struct table_client *client)
-{
-	const struct known wanted = {.id = client->id};
-	const struct known *known = NULL;
-
-	if (finding->n_known > 0)
-		known = bsearch(&wanted, finding->known, finding->n_known, sizeof(wanted),
-				compare_known);
-	return known &&
-	       members_have(known->port, finding->container, &client->endpoint, client->port);
-}
-
-static void take_client(void *arg, const struct table_client *client)
-{
-	struct finding *finding = arg;
-	struct clients *found = finding->found;
-
-	if (is_member(finding, client) == finding->stale)
-		return;
+	if (found->n - reading->n_before == reading->most)
+		return -ENOSPC;
+	if (found->n % 256 == 0 && clock_now_ns() > reading->deadline_ns)
+		return -ETIME;
 	array_grow(&found->v, &found->capacity, found->n, sizeof(*found->v));
-	found->v[found->n++] = (struct remembered){finding->container, *client};
+	found->v[found->n++] =
+		(struct remembered){reading->map->container, reading->map->number, *client};
+	return 0;
 }
 
 static void restart(void *arg)
 {
-	const struct finding *finding = arg;
+	const struct reading *reading = arg;
 
-	finding->found->n = finding->n_before;
+	reading->found->n = reading->n_before;
 }
 
-int clients_find(struct nft_socket *socket, enum family family, struct state *state, bool stale,
-		 struct clients *ret, struct err *err)
+void clients_read(struct nft_socket *socket, enum family family, const struct table_map *map,
+		  size_t most, int64_t deadline_ns, struct clients *ret)
 {
-	static const enum container containers[] = {CONTAINER_AFFINITY, CONTAINER_LOCAL_AFFINITY};
-	struct finding finding = {.stale = stale, .found = ret};
-	int r = 0;
+	struct reading reading = {map, ret, ret->n, most, deadline_ns};
+	int r = -ETIME;
 
-	ret->n = 0;
-	state_each_affinity(state, note_known, &finding);
-	if (finding.n_known > 1)
-		qsort(finding.known, finding.n_known, sizeof(*finding.known), compare_known);
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(containers); i++) {
-		finding.container = containers[i];
-		finding.n_before = ret->n;
-		r = table_each_client(socket, family, containers[i], take_client, restart, &finding,
-				      err);
-	}
-	free(finding.known);
-	return r;
+	if (clock_now_ns() > deadline_ns)
+		err_set(&ret->err, r, "there are too many of them");
+	else
+		r = table_each_client(socket, family, map, take_client, restart, &reading,
+				      &ret->err);
+	ret->n_unread += r < 0 && r != -ENOSPC;
 }
 
-static void make_element(const struct remembered *one, struct element *ret)
+static int compare(const void *left, const void *right)
 {
-	element_begin(ret, one->container);
-	element_key_addr(ret, &one->client.client);
-	element_key_number(ret, one->client.id);
+	const struct remembered *a = left, *b = right;
+
+	if (a->container != b->container)
+		return a->container < b->container ? -1 : 1;
+	if (a->number != b->number)
+		return a->number < b->number ? -1 : 1;
+	return addr_compare(&a->client.addr, &b->client.addr);
 }
 
 /* A list that was read while the kernel moved its elements may hold one twice. */
-static void list_elements(const struct clients *clients, struct element_list *ret)
+void clients_restore(struct clients *clients, struct batch_writer *writer)
 {
+	if (clients->n > 1)
+		qsort(clients->v, clients->n, sizeof(*clients->v), compare);
 	for (size_t i = 0; i < clients->n; i++) {
-		struct element element;
+		const struct remembered *one = &clients->v[i];
 
-		make_element(&clients->v[i], &element);
-		element_list_add(ret, &element);
-	}
-	element_list_sort(ret);
-}
-
-void clients_forget(const struct clients *clients, struct batch_writer *writer)
-{
-	cleanup_element_list struct element_list list = {0};
-
-	list_elements(clients, &list);
-	for (size_t i = 0; i < list.n; i++)
-		writer->writer.ops->remove(&writer->writer, &list.v[i]);
-}
-
-void clients_restore(const struct clients *clients, struct batch_writer *writer)
-{
-	for (size_t i = 0; i < clients->n; i++) {
-		const struct table_client *client = &clients->v[i].client;
-		struct element element;
-
-		if (client->expires_ms == 0)
+		if (one->client.expires_ms == 0 || (i > 0 && compare(one - 1, one) == 0))
 			continue;
-		make_element(&clients->v[i], &element);
-		element_data_endpoint(&element, &client->endpoint, client->port);
-		batch_writer_add_timed(writer, &element, client->timeout_ms, client->expires_ms);
+		batch_writer_add_client(writer, &(struct batch_client){
+							.container = one->container,
+							.number = one->number,
+							.addr = one->client.addr,
+							.endpoint = one->client.endpoint,
+							.timeout_ms = one->client.timeout_ms,
+							.expires_ms = one->client.expires_ms,
+						});
 	}
 }

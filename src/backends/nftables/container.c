@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/nftables/container.h"
 
+#include <stdio.h>
+
+#include "backends/nftables/chain.h"
+
 /* Key types, as readers of nft's listings know them. */
 #define ADDRESS     FIELD_ADDRESS
 #define DESTINATION FIELD_ADDRESS, FIELD_PROTOCOL, FIELD_PORT
@@ -28,13 +32,41 @@ const struct container_type container_types[CONTAINER_COUNT] = {
 	[CONTAINER_HAIRPIN_CONNECTIONS] = {"hairpin-connections", "local endpoints that reach themselves", {ADDRESS, ADDRESS, NODEPORT}, DATA_NONE, .lingers = true},
 	[CONTAINER_AFFINITY_IDS] = {"affinity-ids", "destinations with ClientIP affinity: id of the service port", {DESTINATION}, DATA_ID},
 	[CONTAINER_NODEPORT_AFFINITY_IDS] = {"nodeport-affinity-ids", "NodePorts with ClientIP affinity: id of the service port", {NODEPORT}, DATA_ID},
-	[CONTAINER_AFFINITY_TIMEOUTS] = {"affinity-timeouts", "how long each service port remembers a client", {FIELD_ID}, DATA_VERDICT},
-	[CONTAINER_AFFINITY_MEMBERS] = {"cluster-affinity-members", "endpoints that may be remembered", {MEMBER}, DATA_NONE},
-	[CONTAINER_LOCAL_AFFINITY_MEMBERS] = {"local-affinity-members", "endpoints of this node that may be remembered", {MEMBER}, DATA_NONE},
-	[CONTAINER_AFFINITY] = {"affinity", "clients and their endpoints, written by packets", {ADDRESS, FIELD_ID}, DATA_ENDPOINT, .dynamic = true},
-	[CONTAINER_LOCAL_AFFINITY] = {"local-affinity", "clients and their endpoints of this node, written by packets", {ADDRESS, FIELD_ID}, DATA_ENDPOINT, .dynamic = true},
+	[CONTAINER_RECALLS] = {"recalls", "where the clients of each service port are found", {FIELD_ID}, DATA_VERDICT},
+	[CONTAINER_LOCAL_RECALLS] = {"local-recalls", "the same among endpoints of this node", {FIELD_ID}, DATA_VERDICT},
+	[CONTAINER_REMEMBERS] = {"remembers", "where the clients of each service port are noted", {FIELD_ID}, DATA_VERDICT},
+	[CONTAINER_AFFINITY_MEMBERS] = {"members", "endpoints that may be remembered, and their ids", {MEMBER}, DATA_ID},
+	[CONTAINER_AFFINITY_ENDPOINTS] = {"member-endpoints", "endpoints that clients are led to, by id", {FIELD_ID}, DATA_ENDPOINT},
+	[CONTAINER_LOCAL_AFFINITY_ENDPOINTS] = {"local-member-endpoints", "endpoints of this node that clients are led to, by id", {FIELD_ID}, DATA_ENDPOINT},
+	[CONTAINER_FULL_CLIENTS] = {"full-clients", "endpoints that a client could not be remembered with, written by packets", {FIELD_ID}, DATA_NONE, .dynamic = true},
+	[CONTAINER_CLIENTS] = {"clients", "clients and the ids of their endpoints, written by packets", {ADDRESS}, DATA_ID, .dynamic = true},
+	[CONTAINER_LOCAL_CLIENTS] = {"local-clients", "the same for destinations with endpoints of this node only", {ADDRESS}, DATA_ID, .dynamic = true},
 };
 /* clang-format on */
+
+void container_name(enum container container, uint32_t number, char out[static CONTAINER_NAME_MAX])
+{
+	if (container >= CONTAINER_FIXED_COUNT)
+		snprintf(out, CONTAINER_NAME_MAX, "%s-%u", container_types[container].name, number);
+	else
+		snprintf(out, CONTAINER_NAME_MAX, "%s", container_types[container].name);
+}
+
+bool container_parse(const char *name, enum container *ret, uint32_t *ret_number)
+{
+	for (enum container i = CONTAINER_FIXED_COUNT; i < CONTAINER_COUNT; i++) {
+		size_t n = strlen(container_types[i].name);
+		uint32_t number;
+
+		if (strncmp(name, container_types[i].name, n) != 0 || name[n] != '-' ||
+		    !chain_parse_number(name + n + 1, &number))
+			continue;
+		*ret = i;
+		*ret_number = number;
+		return true;
+	}
+	return false;
+}
 
 size_t container_field_size(enum container_field field, enum family family)
 {

@@ -35,14 +35,20 @@ enum container {
 	CONTAINER_FIREWALLED,
 	CONTAINER_SOURCE_RANGES,
 	CONTAINER_HAIRPIN_CONNECTIONS,
-	/* affinity: a service port has an id, a client of that id an endpoint */
+	/* affinity: a service port has an id, and so has each endpoint that it may remember */
 	CONTAINER_AFFINITY_IDS,
 	CONTAINER_NODEPORT_AFFINITY_IDS,
-	CONTAINER_AFFINITY_TIMEOUTS,
-	CONTAINER_AFFINITY_MEMBERS,
-	CONTAINER_LOCAL_AFFINITY_MEMBERS,
-	CONTAINER_AFFINITY,
-	CONTAINER_LOCAL_AFFINITY,
+	CONTAINER_RECALLS, /* id to the chains of the service port */
+	CONTAINER_LOCAL_RECALLS,
+	CONTAINER_REMEMBERS,
+	CONTAINER_AFFINITY_MEMBERS, /* id and endpoint to the endpoint's id, and the way back */
+	CONTAINER_AFFINITY_ENDPOINTS,
+	CONTAINER_LOCAL_AFFINITY_ENDPOINTS,
+	CONTAINER_FULL_CLIENTS, /* endpoints' ids that a client was not remembered with */
+	CONTAINER_FIXED_COUNT,  /* those above are always there */
+	/* one for each service port with affinity, by its number: client to endpoint's id */
+	CONTAINER_CLIENTS = CONTAINER_FIXED_COUNT,
+	CONTAINER_LOCAL_CLIENTS,
 	CONTAINER_COUNT,
 };
 
@@ -77,9 +83,23 @@ struct container_type {
 	bool lingers; /* elements stay for a while when nobody asks for them any more: shared.h */
 };
 
-#define CONTAINER_DYNAMIC_SIZE 262144
+/* Of full-clients; ids that it has no room for are told by the next look. */
+#define CONTAINER_FULL_SIZE 4096
+/* What the kernel makes of a map for packets whose size is not said. */
+#define CONTAINER_KERNEL_SIZE 65535
 
 extern const struct container_type container_types[CONTAINER_COUNT];
+
+/* Ids as the kernel has them: this much more than the numbers of which names are made. nft prints the
+ * first as 1000:1. No process without CAP_NET_ADMIN can give its packets such a priority. */
+#define CONTAINER_ID_BASE 0x10000000u
+
+#define CONTAINER_NAME_MAX 64
+
+/* "clients-7"; the number counts only where there is one map for each service port. */
+void container_name(enum container container, uint32_t number, char out[static CONTAINER_NAME_MAX]);
+/* The way back, for those with a number; false: it is none. */
+bool container_parse(const char *name, enum container *ret, uint32_t *ret_number);
 
 size_t container_key_size(enum container container, enum family family);
 size_t container_data_size(enum container container, enum family family);

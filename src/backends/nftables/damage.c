@@ -79,7 +79,11 @@ static void take_key(void *arg, const struct table_element *found)
 
 static bool find_container(const char *name, enum container *ret)
 {
-	for (enum container i = 0; name && i < CONTAINER_COUNT; i++) {
+	uint32_t number;
+
+	if (name && container_parse(name, ret, &number))
+		return true;
+	for (enum container i = 0; name && i < CONTAINER_FIXED_COUNT; i++) {
 		if (streq(container_types[i].name, name)) {
 			*ret = i;
 			return true;

@@ -53,6 +53,11 @@ void element_key_number(struct element *element, uint32_t number)
 	put(element, &element->key_size, &number, sizeof(number));
 }
 
+void element_key_id(struct element *element, uint32_t number)
+{
+	element_key_number(element, CONTAINER_ID_BASE + number);
+}
+
 void element_data_endpoint(struct element *element, const struct addr *addr, uint16_t port)
 {
 	uint16_t wire = htobe16(port);
@@ -61,8 +66,10 @@ void element_data_endpoint(struct element *element, const struct addr *addr, uin
 	put(element, &element->data_size, &wire, sizeof(wire));
 }
 
-void element_data_id(struct element *element, uint32_t id)
+void element_data_id(struct element *element, uint32_t number)
 {
+	uint32_t id = CONTAINER_ID_BASE + number;
+
 	put(element, &element->data_size, &id, sizeof(id));
 }
 
@@ -70,6 +77,20 @@ void element_goto(struct element *element, enum chain_id id, uint32_t number)
 {
 	element->verdict = VERDICT_GOTO;
 	element->chain = (struct chain){id, number};
+}
+
+void element_jump(struct element *element, enum chain_id id, uint32_t number)
+{
+	element->verdict = VERDICT_JUMP;
+	element->chain = (struct chain){id, number};
+}
+
+uint32_t element_id_number(const uint8_t *bytes)
+{
+	uint32_t id;
+
+	memcpy(&id, bytes, sizeof(id));
+	return id - CONTAINER_ID_BASE;
 }
 
 static uint32_t last_number(const struct element *element)

@@ -13,6 +13,7 @@
 enum element_verdict {
 	VERDICT_NONE = 0,
 	VERDICT_GOTO,
+	VERDICT_JUMP,
 	VERDICT_DROP,
 	VERDICT_COUNT,
 };
@@ -26,7 +27,7 @@ struct element {
 	uint8_t prefix; /* source ranges: length of the prefix that the key ends with */
 	uint8_t key_size;
 	uint8_t data_size;
-	struct chain chain;           /* of a goto */
+	struct chain chain;           /* of a goto or jump */
 	const char *comment;          /* NULL: none; borrowed */
 	uint8_t bytes[ELEMENT_BYTES]; /* key, then data, as the kernel keeps them */
 };
@@ -40,10 +41,14 @@ void element_begin(struct element *element, enum container container);
 void element_key_addr(struct element *element, const struct addr *addr);
 void element_key_protocol(struct element *element, enum protocol protocol);
 void element_key_port(struct element *element, uint16_t port);
-void element_key_number(struct element *element, uint32_t number); /* slot or id */
+void element_key_number(struct element *element, uint32_t number); /* slot */
+void element_key_id(struct element *element, uint32_t number);
 void element_data_endpoint(struct element *element, const struct addr *addr, uint16_t port);
-void element_data_id(struct element *element, uint32_t id);
+void element_data_id(struct element *element, uint32_t number);
 void element_goto(struct element *element, enum chain_id id, uint32_t number);
+void element_jump(struct element *element, enum chain_id id, uint32_t number);
+/* The number of an id as it lies in a key or in data. */
+uint32_t element_id_number(const uint8_t *bytes);
 
 uint8_t element_protocol_number(enum protocol protocol); /* IPPROTO_* */
 

@@ -4,38 +4,54 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "backends/nftables/affinity_ids.h"
+
 /* -- destinations */
 
-void destination_print(const struct destination *destination, char out[static DESTINATION_TEXT_MAX])
+static void add_address(const struct port_plan *port, struct destination *ret,
+			const struct addr *addr, bool external, bool firewalled)
 {
-	const char *protocol = protocol_name(destination->protocol);
-	char text[ADDR_PORT_TEXT_MAX];
-
-	if (destination->node_port) {
-		snprintf(out, DESTINATION_TEXT_MAX, "NodePort %u/%s", destination->port, protocol);
-		return;
-	}
-	addr_port_print(&destination->addr, destination->port, text);
-	snprintf(out, DESTINATION_TEXT_MAX, "%s/%s", text, protocol);
-}
-
-static void add_address(const struct port_plan *port, struct destination *v, size_t *n,
-			const struct addr *addr, bool firewalled)
-{
-	for (size_t i = 0; i < *n; i++) {
-		if (!addr_equal(&v[i].addr, addr))
-			continue;
-		v[i].firewalled = v[i].firewalled || firewalled;
-		return;
-	}
-	v[*n] = (struct destination){
-		.external = *n > 0, /* the cluster IP came first */
+	*ret = (struct destination){
+		.external = external,
 		.firewalled = firewalled,
 		.protocol = port->port->protocol,
 		.port = port->port->port,
 		.addr = *addr,
 	};
-	(*n)++;
+}
+
+static int compare_addresses(const void *left, const void *right)
+{
+	const struct destination *const *a = left, *const *b = right;
+	int r = addr_compare(&(*a)->addr, &(*b)->addr);
+
+	return r != 0 ? r : (*a > *b) - (*a < *b);
+}
+
+/* Leaves the first of those with the same address, firewalled if one of them is. A tenant may name any number of them. */
+static size_t drop_repeated(struct destination *v, size_t n)
+{
+	cleanup_free struct destination **sorted = xcalloc(n, sizeof(struct destination *));
+	cleanup_free bool *repeated = xcalloc(n, sizeof(bool));
+	struct destination *first;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < n; i++)
+		sorted[i] = &v[i];
+	qsort(sorted, n, sizeof(struct destination *), compare_addresses);
+	first = sorted[0];
+	for (size_t i = 1; i < n; i++) {
+		if (!addr_equal(&first->addr, &sorted[i]->addr)) {
+			first = sorted[i];
+			continue;
+		}
+		first->firewalled = first->firewalled || sorted[i]->firewalled;
+		repeated[sorted[i] - v] = true;
+	}
+	for (size_t i = 0; i < n; i++)
+		if (!repeated[i])
+			v[kept++] = v[i];
+	return kept;
 }
 
 struct destination *elements_destinations(const struct port_plan *port, size_t *ret_n)
@@ -43,11 +59,13 @@ struct destination *elements_destinations(const struct port_plan *port, size_t *
 	struct destination *v = xcalloc(2 + port->n_external_ips + port->n_vips, sizeof(*v));
 	size_t n = 0;
 
-	add_address(port, v, &n, port->cluster_ip, false);
+	add_address(port, &v[n++], port->cluster_ip, false, false);
 	for (size_t i = 0; i < port->n_external_ips; i++)
-		add_address(port, v, &n, &port->external_ips[i], false);
+		add_address(port, &v[n++], &port->external_ips[i], true, false);
 	for (size_t i = 0; i < port->n_vips; i++)
-		add_address(port, v, &n, &port->vips[i], port->n_source_ranges > 0);
+		add_address(port, &v[n++], &port->vips[i], true, port->n_source_ranges > 0);
+	if (n > 1)
+		n = drop_repeated(v, n);
 	if (port->port->node_port)
 		v[n++] = (struct destination){
 			.node_port = true,
@@ -62,6 +80,12 @@ struct destination *elements_destinations(const struct port_plan *port, size_t *
 bool elements_have_affinity(const struct port_plan *port)
 {
 	return port->service->sticky_seconds > 0 && port->use.has_endpoints;
+}
+
+bool elements_have_local_affinity(const struct port_plan *port)
+{
+	return elements_have_affinity(port) &&
+	       (port->service->internal_local || port->service->external_local);
 }
 
 /* -- the decisions about one destination */
@@ -282,20 +306,66 @@ void elements_of_destination(const struct port_plan *port, const struct destinat
 
 /* -- elements of a service port, and shared ones */
 
-static void put_members(const struct port_plan *port, const struct index_list *list, uint32_t id,
-			enum container container, element_fn *fn, void *arg)
+struct member {
+	const struct endpoint *endpoint;
+	uint32_t port, id;
+};
+
+typedef void member_fn(struct element *element, const struct member *member);
+
+static void make_member(struct element *element, const struct member *member)
 {
-	struct element_list members = {0};
+	element_begin(element, CONTAINER_AFFINITY_MEMBERS);
+	element_key_id(element, member->port);
+	element_key_addr(element, &member->endpoint->addr);
+	element_key_port(element, member->endpoint->port);
+	element_data_id(element, member->id);
+}
+
+static void make_target(struct element *element, enum container container,
+			const struct member *member)
+{
+	element_begin(element, container);
+	element_key_id(element, member->id);
+	element_data_endpoint(element, &member->endpoint->addr, member->endpoint->port);
+}
+
+static void make_cluster_target(struct element *element, const struct member *member)
+{
+	make_target(element, CONTAINER_AFFINITY_ENDPOINTS, member);
+}
+
+static void make_local_target(struct element *element, const struct member *member)
+{
+	make_target(element, CONTAINER_LOCAL_AFFINITY_ENDPOINTS, member);
+}
+
+static void add_members(const struct port_plan *port, const struct index_list *list,
+			struct affinity_ids *ids, member_fn *make, struct element_list *ret)
+{
+	struct member member = {.port = affinity_ids_port(ids, port)};
 
 	for (size_t i = 0; i < list->n; i++) {
-		const struct endpoint *endpoint = &port->endpoints->v[list->v[i]];
 		struct element element;
 
-		element_begin(&element, container);
-		element_key_number(&element, id);
-		element_key_addr(&element, &endpoint->addr);
-		element_key_port(&element, endpoint->port);
-		element_list_add(&members, &element);
+		member.endpoint = &port->endpoints->v[list->v[i]];
+		member.id = affinity_ids_endpoint(ids, member.port, member.endpoint);
+		make(&element, &member);
+		element_list_add(ret, &element);
+	}
+}
+
+static void put_members(const struct port_plan *port, struct affinity_ids *ids, element_fn *fn,
+			void *arg)
+{
+	bool local = elements_have_local_affinity(port);
+	struct element_list members = {0};
+
+	add_members(port, &port->use.cluster, ids, make_member, &members);
+	add_members(port, &port->use.cluster, ids, make_cluster_target, &members);
+	if (local) {
+		add_members(port, &port->use.local, ids, make_member, &members);
+		add_members(port, &port->use.local, ids, make_local_target, &members);
 	}
 	element_list_sort(&members);
 	for (size_t i = 0; i < members.n; i++)
@@ -303,18 +373,48 @@ static void put_members(const struct port_plan *port, const struct index_list *l
 	element_list_done(&members);
 }
 
-void elements_of_port(const struct port_plan *port, uint32_t id, element_fn *fn, void *arg)
+static void put_affinity_chain(enum container container, bool jump, enum chain_id id,
+			       uint32_t number, element_fn *fn, void *arg)
 {
 	struct element element;
 
+	element_begin(&element, container);
+	element_key_id(&element, number);
+	if (jump)
+		element_jump(&element, id, number);
+	else
+		element_goto(&element, id, number);
+	fn(arg, &element);
+}
+
+void elements_of_port(const struct port_plan *port, struct affinity_ids *ids, element_fn *fn,
+		      void *arg)
+{
+	uint32_t number;
+
 	if (!elements_have_affinity(port))
 		return;
-	element_begin(&element, CONTAINER_AFFINITY_TIMEOUTS);
-	element_key_number(&element, id);
-	element_goto(&element, CHAIN_REMEMBER_FOR, port->service->sticky_seconds);
+	number = affinity_ids_port(ids, port);
+	put_affinity_chain(CONTAINER_RECALLS, true, CHAIN_RECALL, number, fn, arg);
+	if (elements_have_local_affinity(port))
+		put_affinity_chain(CONTAINER_LOCAL_RECALLS, true, CHAIN_LOCAL_RECALL, number, fn,
+				   arg);
+	put_affinity_chain(CONTAINER_REMEMBERS, false, CHAIN_REMEMBER_PORT, number, fn, arg);
+	put_members(port, ids, fn, arg);
+}
+
+/* A member of no service port, at no address. */
+void elements_of_mark(enum family family, uint32_t mark, element_fn *fn, void *arg)
+{
+	const struct addr none = {.family = (uint8_t)family};
+	struct element element;
+
+	element_begin(&element, CONTAINER_AFFINITY_MEMBERS);
+	element_key_id(&element, 0);
+	element_key_addr(&element, &none);
+	element_key_port(&element, 0);
+	element_data_id(&element, mark);
 	fn(arg, &element);
-	put_members(port, &port->use.cluster, id, CONTAINER_AFFINITY_MEMBERS, fn, arg);
-	put_members(port, &port->use.local, id, CONTAINER_LOCAL_AFFINITY_MEMBERS, fn, arg);
 }
 
 void elements_shared(const struct port_plan *port, element_fn *fn, void *arg)

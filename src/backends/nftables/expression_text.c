@@ -429,6 +429,9 @@ static void read_compare(struct listing *listing, const struct attributes *a)
 		    (const char *)data.bytes, data.n < DATA_MAX ? "*" : "");
 	else if (has_prefix(value.words, "fib ") && host_number(&data) == RTN_LOCAL)
 		say(listing, "%s %slocal", value.words, not );
+	else if (streq(value.words, "meta priority") && data.n == sizeof(uint32_t))
+		say(listing, "%s %s%x:%x", value.words, not, host_number(&data) >> 16,
+		    host_number(&data) & 0xffff);
 	else if (streq(value.words, "meta l4proto") && protocol_words(&data))
 		say(listing, "%s %s%s", value.words, not, protocol_words(&data));
 	else
@@ -517,23 +520,33 @@ static void read_nat(struct listing *listing, const struct attributes *a)
 		say(listing, "%s %s to %s flags 0x%x", kind, v4 ? "ip" : "ip6", words, flags);
 }
 
+static const char *dynset_word(uint32_t op)
+{
+	switch (op) {
+	case NFT_DYNSET_OP_UPDATE:
+		return "update";
+	case NFT_DYNSET_OP_DELETE:
+		return "delete";
+	default:
+		return "add";
+	}
+}
+
 static void read_dynset(struct listing *listing, const struct attributes *a)
 {
 	const char *name = string(a->v[NFTA_DYNSET_SET_NAME]);
-	const char *op = number(a, NFTA_DYNSET_OP) == NFT_DYNSET_OP_UPDATE ? "update" : "add";
+	const char *op = dynset_word(number(a, NFTA_DYNSET_OP));
 	size_t first = register_of(a, NFTA_DYNSET_SREG_KEY);
-	size_t second = register_of(a, NFTA_DYNSET_SREG_DATA);
-	uint64_t ms = long_number(a, NFTA_DYNSET_TIMEOUT);
-	char left[WORDS_MAX], right[WORDS_MAX];
+	size_t second = register_of(a, NFTA_DYNSET_SREG_DATA); /* REGISTERS: a set has no data */
+	unsigned long long ms = long_number(a, NFTA_DYNSET_TIMEOUT);
+	char left[WORDS_MAX], right[WORDS_MAX], timeout[48] = "";
 
 	key(listing, first, second, left);
 	key(listing, second, REGISTERS, right);
-	if (ms % 1000 == 0)
-		say(listing, "%s @%s { %s timeout %llus : %s }", op, name, left,
-		    (unsigned long long)ms / 1000, right);
-	else
-		say(listing, "%s @%s { %s timeout %llums : %s }", op, name, left,
-		    (unsigned long long)ms, right);
+	if (ms > 0)
+		snprintf(timeout, sizeof(timeout), " timeout %llu%s", ms % 1000 ? ms : ms / 1000,
+			 ms % 1000 ? "ms" : "s");
+	say(listing, "%s @%s { %s%s%s%s }", op, name, left, timeout, right[0] ? " : " : "", right);
 }
 
 static void read_masquerade(struct listing *listing, const struct attributes *a)

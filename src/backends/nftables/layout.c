@@ -10,12 +10,13 @@
  *	                         ├─▶ masq-pick-n ──▶ pick-n
  *	                         ├─▶ external-local ──┬─ pods, node ──▶ to-cluster ── @cluster-picks ──▶ pick-n
  *	                         │                    └─ others ──────▶ to-local ── @local-picks ──▶ local-pick-n
- *	                         └─▶ sticky ── known client ──▶ DNAT
+ *	                         └─▶ sticky ── @recalls ──▶ recall-n ── known client ──▶ DNAT
  *	                                    └─ others ──▶ to-cluster
  *
  * A packet reads its verdict and its slot at different moments, and a commit may fall between them.
  * If the group shrank, the slot may be gone: therefore pick-n ends in pick-1, since slot 0 is there
- * as long as there is an endpoint.
+ * as long as there is an endpoint. If affinity ended, the second verdict may be gone: therefore
+ * to-cluster and to-local end in slot 0 too. tests/nftables/test_torn.py tries every such moment.
  *
  * Two things are avoided because nft cannot list them and gives up: a map's result inside a key, and
  * a verdict looked up by a map's result. Hence an affinity's id travels in the packet's priority.
@@ -60,7 +61,7 @@ static void put_rule(struct writer *writer, struct chain chain, const char *comm
 
 void layout_containers(struct writer *writer)
 {
-	for (enum container i = 0; i < CONTAINER_COUNT; i++)
+	for (enum container i = 0; i < CONTAINER_FIXED_COUNT; i++)
 		writer->ops->container(writer, i);
 }
 
@@ -237,6 +238,20 @@ static struct statement by_destination(struct statement statement, bool node_por
 	return statement;
 }
 
+/* DNAT to one of the first `number` slots of the destination. */
+static struct statement pick(uint32_t number, bool node_port, bool local)
+{
+	struct statement dnat = {.kind = STATEMENT_DNAT, .number = number};
+
+	dnat = local ? by_destination(dnat, node_port, CONTAINER_LOCAL_ENDPOINTS,
+				      CONTAINER_NODEPORT_LOCAL_ENDPOINTS)
+		     : by_destination(dnat, node_port, CONTAINER_ENDPOINTS,
+				      CONTAINER_NODEPORT_ENDPOINTS);
+	dnat.key[node_port ? 2 : 3] = OPERAND_RANDOM;
+	return dnat;
+}
+
+/* The second rule is for a packet that was led here by what a commit has just removed. */
 static void to_rules(struct writer *writer, enum chain_id id, bool node_port, bool local)
 {
 	const struct statement vmap = {.kind = STATEMENT_VMAP};
@@ -246,9 +261,10 @@ static void to_rules(struct writer *writer, enum chain_id id, bool node_port, bo
 				    CONTAINER_NODEPORT_LOCAL_PICKS)
 		   : by_destination(vmap, node_port, CONTAINER_CLUSTER_PICKS,
 				    CONTAINER_NODEPORT_CLUSTER_PICKS));
+	RULE(id, NULL, pick(1, node_port, local));
 }
 
-/* nft wants to know that there are ports before it translates one: hence three rules, not one. */
+/* What the service port does about a client that it knows ends here; else an endpoint is picked. */
 static void sticky_rules(struct writer *writer, enum chain_id id, bool node_port, bool local)
 {
 	const struct statement take_id = {.kind = STATEMENT_TAKE_ID};
@@ -256,17 +272,16 @@ static void sticky_rules(struct writer *writer, enum chain_id id, bool node_port
 	RULE(id, NULL,
 	     by_destination(take_id, node_port, CONTAINER_AFFINITY_IDS,
 			    CONTAINER_NODEPORT_AFFINITY_IDS));
-	for (enum protocol i = 0; i < PROTOCOL_COUNT; i++)
-		RULE(id, NULL, {.kind = STATEMENT_PROTOCOL, .protocol = i},
-		     {.kind = STATEMENT_DNAT,
-		      .container = local ? CONTAINER_LOCAL_AFFINITY : CONTAINER_AFFINITY,
-		      .key = {OPERAND_SADDR, OPERAND_PRIORITY}});
+	RULE(id, NULL,
+	     {.kind = STATEMENT_VMAP,
+	      .container = local ? CONTAINER_LOCAL_RECALLS : CONTAINER_RECALLS,
+	      .key = {OPERAND_PRIORITY}});
 	RULE(id, NULL, GOTO(chain_for(node_port, local ? CHAIN_TO_LOCAL : CHAIN_TO_CLUSTER)));
 }
 
 /*
  * What a translated packet was sent to, before: a node port first, so that an address, which says
- * more, has the last word.
+ * more, has the last word. nft wants to know that there are ports before it reads one.
  */
 static void remember_rules(struct writer *writer)
 {
@@ -281,9 +296,7 @@ static void remember_rules(struct writer *writer)
 		      .container = CONTAINER_AFFINITY_IDS,
 		      .key = {OPERAND_ORIGINAL_DADDR, OPERAND_PROTOCOL, OPERAND_ORIGINAL_DPORT}});
 	RULE(CHAIN_REMEMBER, NULL,
-	     {.kind = STATEMENT_VMAP,
-	      .container = CONTAINER_AFFINITY_TIMEOUTS,
-	      .key = {OPERAND_PRIORITY}});
+	     {.kind = STATEMENT_VMAP, .container = CONTAINER_REMEMBERS, .key = {OPERAND_PRIORITY}});
 }
 
 static void way_rules(struct writer *writer, const struct settings *settings, enum chain_id id)
@@ -366,36 +379,10 @@ void layout_rules(struct writer *writer, const struct layout_facts *facts, enum 
 
 static void pick_rules(struct writer *writer, struct chain chain, bool node_port, bool local)
 {
-	struct statement dnat = {.kind = STATEMENT_DNAT, .number = chain.number};
-
-	dnat = local ? by_destination(dnat, node_port, CONTAINER_LOCAL_ENDPOINTS,
-				      CONTAINER_NODEPORT_LOCAL_ENDPOINTS)
-		     : by_destination(dnat, node_port, CONTAINER_ENDPOINTS,
-				      CONTAINER_NODEPORT_ENDPOINTS);
-	dnat.key[node_port ? 2 : 3] = OPERAND_RANDOM;
-	NUMBERED_RULE(chain, dnat);
+	NUMBERED_RULE(chain, pick(chain.number, node_port, local));
 	if (chain.number > 1)
 		NUMBERED_RULE(chain,
 			      {.kind = STATEMENT_GOTO, .chain = {.id = chain.id, .number = 1}});
-}
-
-static struct statement member_update(enum container map, uint32_t seconds)
-{
-	return (struct statement){.kind = STATEMENT_UPDATE, .container = map, .number = seconds};
-}
-
-#define MEMBER_KEY .key = {OPERAND_PRIORITY, OPERAND_DADDR, OPERAND_DPORT}
-
-static void remember_for_rules(struct writer *writer, struct chain chain)
-{
-	NUMBERED_RULE(chain,
-		      {.kind = STATEMENT_IN, .container = CONTAINER_AFFINITY_MEMBERS, MEMBER_KEY},
-		      member_update(CONTAINER_AFFINITY, chain.number));
-	NUMBERED_RULE(
-		chain,
-		{.kind = STATEMENT_IN, .container = CONTAINER_LOCAL_AFFINITY_MEMBERS, MEMBER_KEY},
-		member_update(CONTAINER_LOCAL_AFFINITY, chain.number));
-	NUMBERED_RULE(chain, {.kind = STATEMENT_DROP_ID});
 }
 
 void layout_numbered(struct writer *writer, const struct settings *settings, struct chain chain)
@@ -403,9 +390,7 @@ void layout_numbered(struct writer *writer, const struct settings *settings, str
 	bool node_port = (chain.id - CHAIN_PICK) % 2 == 1;
 
 	writer->ops->chain(writer, chain);
-	if (chain.id == CHAIN_REMEMBER_FOR) {
-		remember_for_rules(writer, chain);
-	} else if (chain.id == CHAIN_MASQ_PICK || chain.id == CHAIN_NODEPORT_MASQ_PICK) {
+	if (chain.id == CHAIN_MASQ_PICK || chain.id == CHAIN_NODEPORT_MASQ_PICK) {
 		NUMBERED_RULE(chain, MARK(settings));
 		NUMBERED_RULE(chain, {.kind = STATEMENT_GOTO,
 				      .chain = {.id = chain_for(node_port, CHAIN_PICK),
@@ -413,4 +398,84 @@ void layout_numbered(struct writer *writer, const struct settings *settings, str
 	} else {
 		pick_rules(writer, chain, node_port, chain.id >= CHAIN_LOCAL_PICK);
 	}
+}
+
+/* -- a service port with affinity */
+
+void layout_affinity_maps(struct writer *writer, const struct layout_affinity *affinity)
+{
+	struct clients_map map = {
+		.container = CONTAINER_CLIENTS,
+		.number = affinity->number,
+		.size = affinity->clients,
+		.comment = affinity->comment,
+	};
+
+	writer->ops->clients(writer, &map);
+	map.container = CONTAINER_LOCAL_CLIENTS;
+	if (affinity->local)
+		writer->ops->clients(writer, &map);
+}
+
+/*
+ * A client's endpoint is known by its id. One that is no longer led to has taken its id along: the client is forgotten,
+ * by the packet itself, and gets another endpoint.
+ */
+static void recall_rules(struct writer *writer, const struct layout_affinity *affinity,
+			 struct chain chain, bool local)
+{
+	enum container map = local ? CONTAINER_LOCAL_CLIENTS : CONTAINER_CLIENTS;
+
+	NUMBERED_RULE(chain, {.kind = STATEMENT_TAKE_ID,
+			      .container = map,
+			      .map = affinity->number,
+			      .key = {OPERAND_SADDR}});
+	NUMBERED_RULE(chain, {.kind = STATEMENT_PROTOCOL, .protocol = affinity->protocol},
+		      {.kind = STATEMENT_DNAT,
+		       .container = local ? CONTAINER_LOCAL_AFFINITY_ENDPOINTS
+					  : CONTAINER_AFFINITY_ENDPOINTS,
+		       .key = {OPERAND_PRIORITY}});
+	NUMBERED_RULE(chain, {.kind = STATEMENT_ID, .not = true, .number = affinity->number},
+		      {.kind = STATEMENT_FORGET, .container = map, .map = affinity->number});
+}
+
+static struct statement note_client(const struct layout_affinity *affinity, enum container map)
+{
+	return (struct statement){.kind = STATEMENT_UPDATE,
+				  .container = map,
+				  .map = affinity->number,
+				  .number = affinity->seconds};
+}
+
+/*
+ * Only an endpoint that the service port still has is noted. Where the map has no room the rule ends early, and the next
+ * one says so; the packet goes on all the same. Both maps hold the same clients, so one of them is enough to ask.
+ */
+static void remember_port_rules(struct writer *writer, const struct layout_affinity *affinity,
+				struct chain chain)
+{
+	NUMBERED_RULE(chain, {.kind = STATEMENT_TAKE_ID,
+			      .container = CONTAINER_AFFINITY_MEMBERS,
+			      .key = {OPERAND_PRIORITY, OPERAND_DADDR, OPERAND_DPORT}});
+	NUMBERED_RULE(chain, {.kind = STATEMENT_ID, .number = affinity->number},
+		      {.kind = STATEMENT_DROP_ID}, {.kind = STATEMENT_RETURN});
+	if (affinity->local)
+		NUMBERED_RULE(chain, note_client(affinity, CONTAINER_LOCAL_CLIENTS));
+	NUMBERED_RULE(chain, note_client(affinity, CONTAINER_CLIENTS), {.kind = STATEMENT_DROP_ID},
+		      {.kind = STATEMENT_RETURN});
+	NUMBERED_RULE(chain, {.kind = STATEMENT_NOTE_FULL,
+			      .container = CONTAINER_FULL_CLIENTS,
+			      .number = LAYOUT_FULL_SECONDS});
+	NUMBERED_RULE(chain, {.kind = STATEMENT_DROP_ID});
+}
+
+void layout_affinity_rules(struct writer *writer, const struct layout_affinity *affinity,
+			   enum chain_id id)
+{
+	const struct chain chain = {.id = id, .number = affinity->number};
+
+	if (id == CHAIN_REMEMBER_PORT)
+		remember_port_rules(writer, affinity, chain);
+	else
+		recall_rules(writer, affinity, chain, id == CHAIN_LOCAL_RECALL);
 }

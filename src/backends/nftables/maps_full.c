@@ -6,6 +6,7 @@
 
 #include "backends/nftables/clients.h"
 #include "backends/nftables/table.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "kernel/nft_batch.h"
 
@@ -24,9 +25,46 @@ static void delete_stale_chains(const struct maps_full *full, struct batch_write
 			batch_writer_delete_chain(writer, chains->names[i]);
 }
 
-static void write_full(struct maps_full *full, enum table_kind kind,
-		       const struct table_chains *chains, const struct clients *clients)
+/* An older kernel does not heed a size above its own: its maps are as they should be. */
+static bool has_right_size(const struct maps_full *full, const struct table_map *map)
 {
+	uint32_t wanted = full->settings->mode.affinity_clients;
+
+	return map->size == wanted || (map->size == CONTAINER_KERNEL_SIZE &&
+				       (wanted == 0 || wanted > CONTAINER_KERNEL_SIZE));
+}
+
+/* Those that are not wanted, and those that are made anew because of their size: no rule uses them now. */
+static void delete_maps(const struct maps_full *full, struct batch_writer *writer,
+			const struct table_maps *maps, bool stale)
+{
+	for (size_t i = 0; i < maps->n; i++) {
+		const struct table_map *map = &maps->v[i];
+		bool wanted = state_has_clients(full->state, map->container, map->number);
+
+		if (stale ? !wanted : wanted && !has_right_size(full, map))
+			batch_writer_delete_clients(writer, map->container, map->number);
+	}
+}
+
+/* What was found, and is to be written. */
+struct found {
+	enum table_kind kind;
+	struct table_chains chains;
+	struct table_maps maps;
+	struct clients clients; /* whose maps are made anew */
+};
+
+static void found_done(struct found *found)
+{
+	table_chains_done(&found->chains);
+	table_maps_done(&found->maps);
+	clients_done(&found->clients);
+}
+
+static void write_full(struct maps_full *full, struct found *found)
+{
+	enum table_kind kind = found->kind;
 	struct batch_writer writer;
 
 	nft_batch_reset(full->batch);
@@ -36,53 +74,80 @@ static void write_full(struct maps_full *full, enum table_kind kind,
 	if (kind == TABLE_FOREIGN)
 		batch_writer_delete_table(&writer);
 	batch_writer_table(&writer, LAYOUT_COMMENT);
-	if (kind == TABLE_OURS)
+	if (kind == TABLE_OURS) {
 		batch_writer_flush_rules(&writer);
+		delete_maps(full, &writer, &found->maps, false);
+	}
 	layout_containers(&writer.writer);
-	for (enum container i = 0; kind == TABLE_OURS && i < CONTAINER_COUNT; i++)
+	for (enum container i = 0; kind == TABLE_OURS && i < CONTAINER_FIXED_COUNT; i++)
 		if (!container_types[i].dynamic)
 			batch_writer_flush_container(&writer, i);
 	state_write_chains(full->state, &writer.writer);
 	state_write_elements(full->state, &writer.writer);
 	full->n_written = writer.n_elements;
-	clients_restore(clients, &writer);
+	clients_restore(&found->clients, &writer);
 	batch_writer_flush(&writer);
-	if (kind == TABLE_OURS)
-		delete_stale_chains(full, &writer, chains);
+	if (kind == TABLE_OURS) {
+		delete_stale_chains(full, &writer, &found->chains);
+		delete_maps(full, &writer, &found->maps, true);
+	}
 	batch_writer_done(&writer);
 }
 
-static void find_clients(const struct maps_full *full, struct clients *ret)
+/* Clients of maps that are made anew: of all, when the table is, else of those whose size is to be another. */
+static void find_clients(const struct maps_full *full, struct found *found, bool all)
 {
 	enum family family = full->settings->family;
-	struct err err;
+	uint32_t size = full->settings->mode.affinity_clients;
+	uint32_t most = size > 0 ? MIN(size, CONTAINER_KERNEL_SIZE) : CONTAINER_KERNEL_SIZE;
+	int64_t deadline = clock_now_ns() + CLIENTS_READ_NS;
 
-	if (!full->ids_known)
-		return; /* what they were remembered by may mean others now */
-	if (clients_find(full->socket, family, full->state, false, ret, &err) == 0)
-		return;
-	clients_done(ret);
-	log_warning("Cannot read the clients of the table that is replaced, affinity starts afresh",
-		    KV("ipFamily", LOG_STR(family_name(family))), KV("err", LOG_STR(err.text)));
+	for (size_t i = 0; i < found->maps.n; i++) {
+		const struct table_map *map = &found->maps.v[i];
+
+		if (state_has_clients(full->state, map->container, map->number) &&
+		    (all || !has_right_size(full, map)))
+			clients_read(full->socket, family, map, most, deadline, &found->clients);
+	}
+	if (found->clients.n_unread > 0)
+		log_warning("Cannot read the clients of maps that are replaced, their affinity "
+			    "starts afresh",
+			    KV("ipFamily", LOG_STR(family_name(family))),
+			    KV("maps", LOG_INT((int64_t)found->clients.n_unread)),
+			    KV("err", LOG_STR(found->clients.err.text)));
+}
+
+static int look(const struct maps_full *full, struct found *found, struct err *err)
+{
+	enum family family = full->settings->family;
+	bool replace = full->replace || !full->ids_known;
+	int r = table_find(full->socket, family, &found->kind, err);
+
+	if (r < 0 || found->kind == TABLE_ABSENT)
+		return r;
+	if (found->kind == TABLE_OTHER_LAYOUT)
+		log_info("Another version has laid out the table, replacing it: affinity starts "
+			 "afresh",
+			 KV("ipFamily", LOG_STR(family_name(family))));
+	if (found->kind == TABLE_OURS)
+		r = table_list_maps(full->socket, family, &found->maps, err);
+	if (r == 0 && found->kind == TABLE_OURS && !replace)
+		r = table_list_chains(full->socket, family, &found->chains, err);
+	if (r == 0 && found->kind == TABLE_OURS && full->ids_known)
+		find_clients(full, found, replace);
+	if (found->kind != TABLE_OURS || replace)
+		found->kind = TABLE_FOREIGN;
+	return r;
 }
 
 int maps_full_commit(struct maps_full *full, uint32_t generation, struct err *err)
 {
-	enum family family = full->settings->family;
-	cleanup_table_chains struct table_chains chains = {0};
-	cleanup_clients struct clients clients = {0};
-	enum table_kind kind;
-	int r = table_find(full->socket, family, &kind, err);
+	attr_cleanup(found_done) struct found found = {.kind = TABLE_ABSENT};
+	int r = look(full, &found, err);
 
-	if (r == 0 && kind == TABLE_OURS && full->replace) {
-		find_clients(full, &clients);
-		kind = TABLE_FOREIGN;
-	}
-	if (r == 0 && kind == TABLE_OURS)
-		r = table_list_chains(full->socket, family, &chains, err);
 	if (r < 0)
 		return r;
-	write_full(full, kind, &chains, &clients);
+	write_full(full, &found);
 	return nft_batch_commit(full->socket, full->batch, generation, NULL, NULL, err);
 }
 

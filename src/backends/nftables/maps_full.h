@@ -4,7 +4,7 @@
 /*
  * The transaction of a full sync: what is there is emptied and written again. The table is not read,
  * because lists of large maps cost the square of their size; the clients that affinity remembers stay.
- * A table of another kind is replaced as a whole.
+ * A table of another kind is replaced as a whole, and a map of clients if it is to have another size.
  *
  * What the kernel may refuse, and what helps:
  *
@@ -25,7 +25,7 @@ struct maps_full {
 	struct nft_batch *batch;
 	struct state *state;
 	bool by_owner, replace;
-	bool ids_known; /* the ids are those that clients were remembered by */
+	bool ids_known; /* those that clients were remembered by; else the table is replaced, and nobody is remembered */
 	struct batch_owners owners;
 	size_t n_written; /* elements */
 };

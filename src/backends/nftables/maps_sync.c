@@ -5,10 +5,8 @@
 #include <stdlib.h>
 
 #include "backends/nftables/batch_writer.h"
-#include "backends/nftables/clients.h"
 #include "backends/nftables/maps_full.h"
 #include "backends/nftables/maps_repair.h"
-#include "backends/nftables/sweep.h"
 #include "backends/nftables/table.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -20,11 +18,6 @@
 #define ATTEMPTS 5
 /* So often a full sync is written again with less, or otherwise, after it was refused. */
 #define ROUNDS 6
-/*
- * Clients that affinity remembers are listed before a commit that takes endpoints away from them,
- * unless that took longer than this the last time: then they are forgotten just after it.
- */
-#define LISTING_MAX_NS (100 * CLOCK_NS_PER_MS)
 
 struct maps_sync {
 	struct nft_socket *socket;
@@ -36,11 +29,9 @@ struct maps_sync {
 	struct refusals refusals;
 	bool need_full;
 	struct damage damage; /* by others, not repaired yet */
-	bool repaired;        /* it was in this sync ... */
-	size_t n_repaired;    /* ... with so many elements */
+	size_t n_repaired;    /* elements, in this sync */
 	bool ids_asked;       /* what a former life left has been read */
-	int64_t sweep_ns;     /* what the last sweep took, and a list of clients with it */
-	size_t clients_from;  /* the message of a delta from which on clients are forgotten */
+	struct full_clients full_clients;
 	size_t n_written;
 	size_t cleanup_failures; /* that no result has told yet */
 	struct addr *addresses;  /* of this host's interfaces, as last read */
@@ -79,6 +70,7 @@ struct maps_sync *maps_sync_free(struct maps_sync *sync)
 	free(sync->addresses);
 	maps_full_done(&sync->full);
 	refusals_done(&sync->refusals);
+	full_clients_done(&sync->full_clients);
 	free(sync);
 	return NULL;
 }
@@ -97,7 +89,7 @@ int64_t maps_sync_retry_ns(const struct maps_sync *sync)
  * What the transaction stands on: what others did to our table up to that generation is known, but for
  * what the kernel is just about to tell. That is refused, or repaired by the next sync.
  */
-static int find_ground(struct maps_sync *sync, int attempt, uint32_t *ret, struct err *err)
+static int pin_generation(struct maps_sync *sync, int attempt, uint32_t *ret, struct err *err)
 {
 	int r = nft_generation(sync->socket, ret, err);
 
@@ -124,7 +116,7 @@ static int send_full(struct maps_sync *sync, struct err *err)
 	for (int i = 0; r == -ERESTART && i < ATTEMPTS; i++) {
 		uint32_t generation;
 
-		r = find_ground(sync, i, &generation, err);
+		r = pin_generation(sync, i, &generation, err);
 		if (r < 0)
 			return r;
 		sync->need_full = false;
@@ -140,12 +132,13 @@ static void tell_refused(const struct maps_sync *sync, const struct maps_full_cu
 		.service = culprit->port->service->key,
 		.port = culprit->port->id,
 		.reason = culprit->reason,
+		.kept = state_can_keep(sync->state, culprit->port->service->key),
 	};
 
 	sync->ops.refused(sync->ops.arg, &refusal);
 }
 
-/* Whoever is to blame is left out of the next round. */
+/* Whoever is to blame stays as it was in the next round, or is left out of it. */
 static size_t leave_out(struct maps_sync *sync, int64_t now_ns)
 {
 	cleanup_free struct maps_full_culprit *v = NULL;
@@ -204,7 +197,7 @@ static int send_delta(struct maps_sync *sync, struct err *err)
 	for (int i = 0; r == -ERESTART && i < ATTEMPTS; i++) {
 		uint32_t generation;
 
-		r = find_ground(sync, i, &generation, err);
+		r = pin_generation(sync, i, &generation, err);
 		if (r < 0)
 			return r;
 		if (sync->damage.any)
@@ -231,73 +224,33 @@ static void flush_chain(struct writer *writer, struct chain chain)
 	batch_writer_flush_chain((struct batch_writer *)writer, chain);
 }
 
-/* From then on nobody is remembered with an endpoint that goes. */
-static int stop_remembering(struct maps_sync *sync, struct err *err)
+static void delete_chain(struct writer *writer, struct chain chain)
 {
-	struct batch_writer writer;
+	char name[CHAIN_NAME_MAX];
 
-	begin_batch(sync, &writer);
-	state_write_lost_members(sync->state, &writer.writer);
-	end_batch(&writer);
-	return send_delta(sync, err);
+	chain_name(chain, name);
+	batch_writer_delete_chain((struct batch_writer *)writer, name);
 }
 
-static void write_delta(struct maps_sync *sync, const struct clients *gone)
+static void delete_clients(struct writer *writer, enum container container, uint32_t number)
 {
-	struct batch_writer writer;
-
-	begin_batch(sync, &writer);
-	state_write_delta(sync->state, &writer.writer, flush_chain);
-	sync->n_written = writer.n_elements;
-	batch_writer_flush(&writer);
-	sync->clients_from = nft_batch_count(sync->batch);
-	clients_forget(gone, &writer);
-	end_batch(&writer);
+	batch_writer_delete_clients((struct batch_writer *)writer, container, number);
 }
 
-/* Was it only that clients had timed out before we could forget them? */
-static bool clients_timed_out(const struct maps_sync *sync)
-{
-	const struct nft_batch_failure *failure = nft_batch_failure(sync->batch);
-
-	for (size_t i = 0; failure && i < failure->n_refusals; i++)
-		if (failure->refusals[i].index < sync->clients_from ||
-		    failure->refusals[i].error != -ENOENT)
-			return false;
-	return failure && failure->n_refusals > 0;
-}
-
-static int send_without_clients(struct maps_sync *sync, struct err *err)
-{
-	write_delta(sync, &(struct clients){0});
-	return send_delta(sync, err);
-}
-
-/* Endpoints go together with the memory of them; sweep.h sees to what could not be listed. */
-static int send_with_clients(struct maps_sync *sync, struct err *err)
-{
-	cleanup_clients struct clients gone = {0};
-	int r = stop_remembering(sync, err);
-
-	for (int i = 0; r == 0 && i < ATTEMPTS; i++) {
-		if (clients_find(sync->socket, sync->settings->family, sync->state, true, &gone,
-				 err) < 0)
-			break;
-		write_delta(sync, &gone);
-		r = send_delta(sync, err);
-		if (r == 0 || !clients_timed_out(sync))
-			return r;
-		r = 0;
-	}
-	return r == 0 ? send_without_clients(sync, err) : r;
-}
+static const struct state_delta_ops delta_ops = {flush_chain, delete_chain, delete_clients};
 
 static int run_delta(struct maps_sync *sync, const struct state_input *input, struct err *err)
 {
+	struct batch_writer writer;
+
 	state_begin(sync->state, input);
-	if (state_lost_members(sync->state) && sync->sweep_ns < LISTING_MAX_NS)
-		return send_with_clients(sync, err);
-	return send_without_clients(sync, err);
+	begin_batch(sync, &writer);
+	state_write_delta(sync->state, &writer.writer, &delta_ops);
+	sync->n_written = writer.n_elements;
+	batch_writer_flush(&writer);
+	state_write_departed(sync->state, &writer.writer, &delta_ops);
+	end_batch(&writer);
+	return send_delta(sync, err);
 }
 
 /* -- a repair */
@@ -323,7 +276,7 @@ static int run_repair(struct maps_sync *sync, struct err *err)
 	for (int i = 0; r == -ERESTART && i < ATTEMPTS; i++) {
 		uint32_t generation;
 
-		r = find_ground(sync, 0, &generation, err);
+		r = pin_generation(sync, 0, &generation, err);
 		if (r < 0 || !sync->damage.any)
 			return r;
 		if (!write_repair(sync, &n))
@@ -335,7 +288,6 @@ static int run_repair(struct maps_sync *sync, struct err *err)
 	if (r < 0)
 		return r;
 	sync->damage = (struct damage){0};
-	sync->repaired = true;
 	sync->n_repaired = n;
 	return 0;
 }
@@ -390,27 +342,6 @@ static void find_ids(struct maps_sync *sync)
 			    KV("err", LOG_STR(err.text)));
 }
 
-static void forget_clients(struct maps_sync *sync)
-{
-	int64_t start = clock_now_ns();
-	struct err err;
-	int r;
-
-	if (!state_lost_members(sync->state) && !sync->repaired)
-		return;
-	r = sweep(sync->socket, sync->batch, sync->settings->family, sync->state, &err);
-	sync->sweep_ns = clock_now_ns() - start;
-	sync->cleanup_failures += r < 0;
-	if (r < 0)
-		log_warning("Cannot forget clients of endpoints that are gone, they time out",
-			    KV("ipFamily", LOG_STR(family_name(sync->settings->family))),
-			    KV("err", LOG_STR(err.text)));
-	else if (r > 0)
-		log_debug(2, "Forgot clients of endpoints that are gone",
-			  KV("ipFamily", LOG_STR(family_name(sync->settings->family))),
-			  KV("clients", LOG_INT(r)));
-}
-
 struct accepting {
 	const struct maps_sync *sync;
 	const struct model *model;
@@ -441,7 +372,7 @@ static void end(struct maps_sync *sync, const struct state_input *input, int r)
 	state_end(sync->state, r == 0, sync->ops.conflict, sync->ops.arg);
 	if (r == 0) {
 		accept_refused(sync, input);
-		forget_clients(sync);
+		sync->full.ids_known = true;
 	} else {
 		sync->need_full = true;
 	}
@@ -487,7 +418,6 @@ void maps_sync_run(struct maps_sync *sync, const struct model *model,
 
 	*ret = (struct backend_result){.services = changes->n_services, .changes = changes};
 	find_ids(sync);
-	sync->repaired = false;
 	sync->n_repaired = 0;
 	for (size_t i = 0; i < changes->n_services; i++)
 		refusals_hurry(&sync->refusals, changes->services[i]);
@@ -495,6 +425,7 @@ void maps_sync_run(struct maps_sync *sync, const struct model *model,
 	ret->full = input.full;
 	ret->rules = sync->n_written + sync->n_repaired;
 	state_count_no_local(sync->state, &ret->no_local_internal, &ret->no_local_external);
+	memcpy(ret->conflicts, state_conflicts(sync->state), sizeof(ret->conflicts));
 	ret->write_failed = ret->error < 0;
 	ret->cleanup_failures = sync->cleanup_failures;
 	sync->cleanup_failures = 0;
@@ -510,11 +441,7 @@ bool maps_sync_idle(const struct maps_sync *sync)
 
 static void remove_chain(void *arg, struct chain chain)
 {
-	struct batch_writer *writer = arg;
-	char name[CHAIN_NAME_MAX];
-
-	chain_name(chain, name);
-	batch_writer_delete_chain(writer, name);
+	delete_chain(arg, chain);
 }
 
 static void remove_element(void *arg, const struct element *element)
@@ -546,6 +473,29 @@ bool maps_sync_age(struct maps_sync *sync)
 	}
 	nft_batch_reset(sync->batch);
 	return !sync->need_full;
+}
+
+/* -- full maps of clients */
+
+bool maps_sync_has_affinity(const struct maps_sync *sync)
+{
+	return state_count_affinity(sync->state) > 0;
+}
+
+int maps_sync_look_for_full(struct maps_sync *sync)
+{
+	struct err err;
+	int r;
+
+	if (sync->need_full)
+		return 0; /* what ids mean is not known before that */
+	r = full_clients_look(&sync->full_clients, sync->socket, sync->state, sync->settings,
+			      sync->ops.full, sync->ops.arg, &err);
+	if (r < 0)
+		log_debug(2, "Cannot look for full maps of clients",
+			  KV("ipFamily", LOG_STR(family_name(sync->settings->family))),
+			  KV("err", LOG_STR(err.text)));
+	return MAX(r, 0);
 }
 
 int maps_sync_delete(struct nft_socket *socket, enum family family, struct err *err)

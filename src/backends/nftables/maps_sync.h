@@ -15,6 +15,7 @@
 
 #include "backends/backend.h"
 #include "backends/nftables/damage.h"
+#include "backends/nftables/full_clients.h"
 #include "backends/nftables/state.h"
 
 struct nft_socket;
@@ -23,9 +24,10 @@ struct maps_sync;
 struct maps_sync_ops {
 	/* Hears all that is to be heard now, and adds what others did to our table since the last call. */
 	void (*foreign)(void *arg, struct damage *damage);
-	state_conflict_fn *conflict;
+	conflict_fn *conflict;
 	/* A Service is left out; told once until it is there again. */
 	void (*refused)(void *arg, const struct backend_refusal *refusal);
+	full_clients_fn *full;
 	int64_t (*now_ns)(void *arg); /* for when it is tried again */
 	void *arg;
 };
@@ -46,6 +48,11 @@ int64_t maps_sync_retry_ns(const struct maps_sync *sync);
  * removes them; false: a sync is needed first. */
 bool maps_sync_idle(const struct maps_sync *sync);
 bool maps_sync_age(struct maps_sync *sync);
+
+/* Is there a service port with affinity? Then a look now and then finds those whose map of clients is full: calls full() for
+ * each that was not when last looked for, and returns how many there are. */
+bool maps_sync_has_affinity(const struct maps_sync *sync);
+int maps_sync_look_for_full(struct maps_sync *sync);
 
 /* Deletes table kube-proxy, whoever made it. 1; 0: it was not there. */
 int maps_sync_delete(struct nft_socket *socket, enum family family, struct err *err);

@@ -4,15 +4,16 @@
 #include <linux/netfilter/nf_tables.h>
 #include <stdlib.h>
 
-#include "backends/backend.h"
+#include "backends/modes.h"
 #include "backends/nftables/layout.h"
 #include "backends/nftables/maps_sync.h"
 #include "backends/nftables/probe.h"
+#include "backends/nftables/script.h"
 #include "backends/nftables/table.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/pace.h"
-#include "kernel/nft_deeds.h"
+#include "kernel/foreign_changes.h"
 #include "kernel/nft_listener.h"
 #include "kernel/nft_message.h"
 #include "kernel/nft_socket.h"
@@ -21,13 +22,15 @@
 /*
  * The nftables backend: what is wanted (state.h), the transaction (maps_sync.h), and an ear for
  * foreign hands. Whoever changes table kube-proxy of our family makes us repair what was touched, at
- * once the first time and with growing pauses when it happens again and again (pace.h). Two more
- * timers are set when there is reason: for Services that the kernel refused, and for chains and
- * lingering elements that nobody uses any more.
+ * once the first time and with growing pauses when it happens again and again (pace.h). Three more
+ * timers are set when there is reason: for Services that the kernel refused, for chains and lingering
+ * elements that nobody uses any more, and for clients that affinity has no room for.
  */
 
 #define AGE_INTERVAL_NS (60 * CLOCK_NS_PER_SECOND) /* of what nobody uses */
-#define TABLE_ATTRIBUTE 1 /* of the messages of all kinds: NFTA_TABLE_NAME, NFTA_CHAIN_TABLE... */
+/* How often full maps of clients are looked for; each is known as such for LAYOUT_FULL_SECONDS. */
+#define FULL_INTERVAL_NS (5 * CLOCK_NS_PER_SECOND)
+#define TABLE_ATTRIBUTE  1 /* of the messages of all kinds: NFTA_TABLE_NAME, NFTA_CHAIN_TABLE... */
 
 _Static_assert(NFTA_TABLE_NAME == TABLE_ATTRIBUTE && NFTA_CHAIN_TABLE == TABLE_ATTRIBUTE &&
 		       NFTA_RULE_TABLE == TABLE_ATTRIBUTE && NFTA_SET_TABLE == TABLE_ATTRIBUTE &&
@@ -41,18 +44,19 @@ struct backend {
 	struct nft_socket *socket;
 	struct nft_listener *listener;
 	struct maps_sync *sync;
-	struct event *repair_timer, *retry_timer, *age_timer;
+	struct event *repair_timer, *retry_timer, *age_timer, *full_timer;
 	struct pace pace;
 	bool repairing; /* a sync was asked for that does it */
 	bool watching;
-	bool touched;           /* by somebody else, since that was last asked */
-	struct damage damage;   /* what is to be repaired */
-	struct nft_deeds deeds; /* that did it */
-	struct nft_deeds met;   /* of those, what a sync came upon and makes good */
+	bool touched;                           /* by somebody else, since that was last asked */
+	struct damage damage;                   /* what is to be repaired */
+	struct foreign_changes foreign_changes; /* that did it */
+	struct foreign_changes found_by_sync;   /* of those, what a sync came upon and makes good */
 	bool in_sync;
+	size_t n_full; /* service ports whose map of clients was full when last looked for */
 };
 
-static int usable(enum family family, enum iptables_variant variant attr_unused, struct err *err)
+static int usable(const struct backend_host *host attr_unused, enum family family, struct err *err)
 {
 	cleanup_nft_socket struct nft_socket *socket = NULL;
 
@@ -74,8 +78,9 @@ static void on_message(void *arg, const struct nlmsghdr *message)
 	    !streq(table, LAYOUT_TABLE))
 		return;
 	if (nft_message_type(message) == NFT_MSG_DELTABLE)
-		backend->deeds = (struct nft_deeds){0}; /* what was in it was told before */
-	nft_deeds_take(&backend->deeds, message);
+		backend->foreign_changes =
+			(struct foreign_changes){0}; /* what was in it was told before */
+	foreign_changes_take(&backend->foreign_changes, message);
 	damage_take(&backend->damage, backend->settings->family, message);
 	backend->touched = true;
 }
@@ -83,15 +88,15 @@ static void on_message(void *arg, const struct nlmsghdr *message)
 static void on_repair_timer(evutil_socket_t fd attr_unused, short what attr_unused, void *arg)
 {
 	struct backend *backend = arg;
-	cleanup_free char *deeds = NULL;
+	cleanup_free char *foreign_changes = NULL;
 
 	if (!backend->touched || backend->repairing)
 		return;
 	backend->repairing = true;
 	backend->touched = false;
-	deeds = nft_deeds_text(&backend->deeds);
-	backend->deeds = (struct nft_deeds){0};
-	backend->events->flushed(backend->events->arg, deeds);
+	foreign_changes = foreign_changes_text(&backend->foreign_changes);
+	backend->foreign_changes = (struct foreign_changes){0};
+	backend->events->flushed(backend->events->arg, foreign_changes);
 }
 
 static void react(struct backend *backend)
@@ -132,7 +137,7 @@ static void note_unheard(struct backend *backend, const char *words)
 {
 	backend->touched = true;
 	damage_everything(&backend->damage);
-	nft_deeds_add(&backend->deeds, words, 1);
+	foreign_changes_add(&backend->foreign_changes, words, 1);
 }
 
 static void on_lost(void *arg)
@@ -149,17 +154,17 @@ static void foreign(void *arg, struct damage *damage)
 
 	nft_listener_drain(backend->listener);
 	backend->touched = false;
-	nft_deeds_merge(&backend->met, &backend->deeds);
+	foreign_changes_merge(&backend->found_by_sync, &backend->foreign_changes);
 	damage_merge(damage, &backend->damage);
 }
 
 /* After a good sync. What came while a repair was under way was repaired with the rest. */
-static void tell_met(struct backend *backend)
+static void log_sync_repair(struct backend *backend)
 {
-	cleanup_free char *what = nft_deeds_text(&backend->met);
+	cleanup_free char *what = foreign_changes_text(&backend->found_by_sync);
 	bool tell = what[0] && backend->watching && !backend->repairing;
 
-	backend->met = (struct nft_deeds){0};
+	backend->found_by_sync = (struct foreign_changes){0};
 	if (!tell)
 		return;
 	log_info("Rules were changed by somebody else, this sync repaired them",
@@ -169,16 +174,12 @@ static void tell_met(struct backend *backend)
 		backend->events->repaired(backend->events->arg);
 }
 
-static void on_conflict(void *arg, const struct state_conflict *conflict)
+static void on_conflict(void *arg, const struct conflict *conflict)
 {
 	const struct backend *backend = arg;
-	const struct backend_conflict told = {
-		.destination = conflict->destination,
-		.service = conflict->service,
-		.owner = conflict->owner,
-	};
 
-	backend->events->conflict(backend->events->arg, &told);
+	if (backend->events->conflict)
+		backend->events->conflict(backend->events->arg, conflict);
 }
 
 static void on_refused(void *arg, const struct backend_refusal *refusal)
@@ -186,6 +187,14 @@ static void on_refused(void *arg, const struct backend_refusal *refusal)
 	const struct backend *backend = arg;
 
 	backend->events->refused(backend->events->arg, refusal);
+}
+
+static void on_full(void *arg, const struct backend_full *full)
+{
+	const struct backend *backend = arg;
+
+	if (backend->events->clients_full)
+		backend->events->clients_full(backend->events->arg, full);
 }
 
 static int64_t now_ns(void *arg attr_unused)
@@ -215,6 +224,25 @@ static void set_timers(struct backend *backend)
 	clock_to_timeval(AGE_INTERVAL_NS, &delay);
 	if (maps_sync_idle(backend->sync) && !event_pending(backend->age_timer, EV_TIMEOUT, NULL))
 		event_add(backend->age_timer, &delay);
+	clock_to_timeval(FULL_INTERVAL_NS, &delay);
+	if ((maps_sync_has_affinity(backend->sync) || backend->n_full > 0) &&
+	    !event_pending(backend->full_timer, EV_TIMEOUT, NULL))
+		event_add(backend->full_timer, &delay);
+}
+
+static void tell_full(const struct backend *backend)
+{
+	if (backend->events->clients_full_count)
+		backend->events->clients_full_count(backend->events->arg, backend->n_full);
+}
+
+static void on_full_timer(evutil_socket_t fd attr_unused, short what attr_unused, void *arg)
+{
+	struct backend *backend = arg;
+
+	backend->n_full = (size_t)maps_sync_look_for_full(backend->sync);
+	tell_full(backend);
+	set_timers(backend);
 }
 
 static void on_age_timer(evutil_socket_t fd attr_unused, short what attr_unused, void *arg)
@@ -242,6 +270,8 @@ static void backend_close(struct backend *backend)
 		event_free(backend->retry_timer);
 	if (backend->age_timer)
 		event_free(backend->age_timer);
+	if (backend->full_timer)
+		event_free(backend->full_timer);
 	free(backend);
 }
 
@@ -257,6 +287,7 @@ static int open_parts(struct backend *backend, struct event_base *loop, struct e
 		.foreign = foreign,
 		.conflict = on_conflict,
 		.refused = on_refused,
+		.full = on_full,
 		.now_ns = now_ns,
 		.arg = backend,
 	};
@@ -268,12 +299,14 @@ static int open_parts(struct backend *backend, struct event_base *loop, struct e
 	backend->repair_timer = evtimer_new(loop, on_repair_timer, backend);
 	backend->retry_timer = evtimer_new(loop, on_retry_timer, backend);
 	backend->age_timer = evtimer_new(loop, on_age_timer, backend);
+	backend->full_timer = evtimer_new(loop, on_full_timer, backend);
 	return nft_listener_open(loop, nft_socket_port(backend->socket), &heard, backend,
 				 &backend->listener, err);
 }
 
-static int backend_open(struct event_base *loop, const struct settings *settings,
-			const struct backend_events *events, struct backend **ret, struct err *err)
+static int backend_open(struct event_base *loop, const struct backend_host *host attr_unused,
+			const struct settings *settings, const struct backend_events *events,
+			struct backend **ret, struct err *err)
 {
 	struct backend *backend = xcalloc(1, sizeof(*backend));
 	int r;
@@ -301,8 +334,10 @@ static void backend_sync(struct backend *backend, struct model *model)
 	model_take_changes(model, backend->settings->family, &changes);
 	maps_sync_run(backend->sync, model, &changes, &result);
 	backend->in_sync = false;
-	if (result.error == 0)
-		tell_met(backend);
+	if (result.error == 0) {
+		log_sync_repair(backend);
+		tell_full(backend);
+	}
 	repair_done(backend, began);
 	react(backend);
 	set_timers(backend);
@@ -350,7 +385,8 @@ static void check(struct backend *backend)
 	react(backend);
 }
 
-static int cleanup(enum family family, enum iptables_variant variant attr_unused, struct err *err)
+static int cleanup(const struct backend_host *host attr_unused, enum family family,
+		   unsigned int leftovers attr_unused, struct err *err)
 {
 	cleanup_nft_socket struct nft_socket *socket = NULL;
 	int r = nft_socket_open(&socket, err);
@@ -360,8 +396,20 @@ static int cleanup(enum family family, enum iptables_variant variant attr_unused
 	return maps_sync_delete(socket, family, err);
 }
 
+static void render_table(const struct backend_render *input, struct text *ret)
+{
+	script_render(input->settings, input->model, input->addresses, input->n_addresses, ret);
+}
+
+/* A script for `nft -f`, by the name of what it stands for in the other mode. */
+static const char *const formats[] = {"restore", NULL};
+
+extern const struct inspect_ops inspect_nftables;
+
 const struct backend_ops backend_nftables = {
 	.name = "nftables",
+	.wants_service_cidrs = true,
+	.formats = formats,
 	.usable = usable,
 	.open = backend_open,
 	.close = backend_close,
@@ -372,4 +420,6 @@ const struct backend_ops backend_nftables = {
 	.audit = audit,
 	.check = check,
 	.cleanup = cleanup,
+	.render = render_table,
+	.inspect = &inspect_nftables,
 };

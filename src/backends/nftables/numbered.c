@@ -48,7 +48,7 @@ static struct chain behind(struct chain chain)
 		return (struct chain){CHAIN_PICK, chain.number};
 	if (chain.id == CHAIN_NODEPORT_MASQ_PICK)
 		return (struct chain){CHAIN_NODEPORT_PICK, chain.number};
-	if (chain.id != CHAIN_REMEMBER_FOR && chain.number > 1)
+	if (chain.number > 1)
 		return (struct chain){chain.id, 1};
 	return (struct chain){.number = 0};
 }
@@ -91,7 +91,8 @@ void numbered_begin(struct numbered *numbered)
 
 void numbered_count(struct numbered *numbered, const struct element *element, bool up)
 {
-	if (element->verdict != VERDICT_GOTO || element->chain.number == 0)
+	if (element->verdict != VERDICT_GOTO || element->chain.id < CHAIN_PICK ||
+	    element->chain.id >= CHAIN_PICKS_END)
 		return;
 	if (up)
 		use(numbered, element->chain);

@@ -20,14 +20,14 @@ static const struct {
 } needs[] = {
 	{NFT_MSG_NEWTABLE, "", "tables of nf_tables, with comments", "5.10"},
 	{NFT_MSG_NEWSET, "source-ranges", "sets of ranges in concatenations", "5.6"},
-	{NFT_MSG_NEWSET, "affinity", "maps that packets write, with time-outs", "4.17"},
+	{NFT_MSG_NEWSET, "clients", "maps that packets write, with time-outs", "4.17"},
 	{NFT_MSG_NEWSET, "", "maps of concatenations", "4.17"},
 	{NFT_MSG_NEWCHAIN, "nat-", "chains of type nat (CONFIG_NFT_NAT)", "4.18"},
 	{NFT_MSG_NEWCHAIN, "", "chains with comments", "5.10"},
 	{NFT_MSG_NEWRULE, "external-local", "lookups of address types (CONFIG_NFT_FIB)", "4.10"},
 	{NFT_MSG_NEWRULE, "pick-",
 	 "translation to address and port of a map (CONFIG_NFT_NAT, CONFIG_NFT_NUMGEN)", "5.13"},
-	{NFT_MSG_NEWRULE, "sticky", "translation to address and port of a map (CONFIG_NFT_NAT)",
+	{NFT_MSG_NEWRULE, "recall", "translation to address and port of a map (CONFIG_NFT_NAT)",
 	 "5.13"},
 	{NFT_MSG_NEWRULE, "masquerading", "masquerading (CONFIG_NFT_MASQ)", "3.18"},
 	{NFT_MSG_NEWRULE, "reject", "refusals (CONFIG_NFT_REJECT)", "3.14"},
@@ -38,6 +38,8 @@ static const struct {
 static void write_all(struct batch_writer *writer, const struct settings *settings)
 {
 	const struct layout_facts facts = {.settings = settings, .affinity = true};
+	const struct layout_affinity affinity = {
+		.number = 1, .seconds = 1, .local = true, .clients = 1, .comment = ""};
 	struct writer *base = &writer->writer;
 
 	batch_writer_table(writer, LAYOUT_COMMENT);
@@ -45,8 +47,13 @@ static void write_all(struct batch_writer *writer, const struct settings *settin
 	layout_fixed_chains(base);
 	for (enum chain_id id = 0; id < CHAIN_FIXED_COUNT; id++)
 		layout_rules(base, &facts, id);
-	for (enum chain_id id = CHAIN_PICK; id < CHAIN_COUNT; id++)
+	for (enum chain_id id = CHAIN_PICK; id < CHAIN_PICKS_END; id++)
 		layout_numbered(base, settings, (struct chain){id, 1});
+	layout_affinity_maps(base, &affinity);
+	for (enum chain_id id = CHAIN_RECALL; id < CHAIN_COUNT; id++) {
+		base->ops->chain(base, (struct chain){id, affinity.number});
+		layout_affinity_rules(base, &affinity, id);
+	}
 	batch_writer_delete_table(writer);
 }
 

@@ -13,11 +13,13 @@ bool refusals_add(struct refusals *refusals, const char *service, int64_t now_ns
 	struct refusal *refusal = map_ensure(&refusals->all, service, sizeof(*refusal),
 					     offsetof(struct refusal, service));
 	bool first = refusal->delay_ns == 0;
+	bool bared = refusal->retry_ns > now_ns && !refusal->bare;
 
+	refusal->bare |= bared;
 	refusal->delay_ns =
 		first ? REFUSALS_FIRST_NS : MIN(2 * refusal->delay_ns, REFUSALS_LAST_NS);
 	refusal->retry_ns = now_ns + refusal->delay_ns;
-	return first;
+	return first || bared;
 }
 
 bool refusals_wait(const struct refusals *refusals, const char *service, int64_t now_ns)
@@ -27,6 +29,13 @@ bool refusals_wait(const struct refusals *refusals, const char *service, int64_t
 	if (refusals->all.count > 0)
 		refusal = map_get(&refusals->all, service);
 	return refusal && refusal->retry_ns > now_ns;
+}
+
+bool refusals_is_bare(const struct refusals *refusals, const char *service)
+{
+	const struct refusal *refusal = map_get(&refusals->all, service);
+
+	return refusal && refusal->bare;
 }
 
 void refusals_hurry(struct refusals *refusals, const char *service)

@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * Services that the kernel refused. They are left out, so that all others can be written, and tried
- * again after a while that doubles each time, or when they change.
+ * Services that the kernel refused. They are left as they are, or left out where the kernel does not take
+ * that either, so that all others can be written; and tried again after a while that doubles each
+ * time, or when they change.
  */
 
 #include "base/map.h"
@@ -15,6 +16,7 @@
 struct refusal {
 	int64_t retry_ns; /* when it is tried again */
 	int64_t delay_ns;
+	bool bare;      /* what the kernel had of it before is refused as well */
 	char service[]; /* "namespace/name" */
 };
 
@@ -23,10 +25,14 @@ struct refusals {
 };
 
 void refusals_done(struct refusals *refusals);
-/* It was refused at that time. True: for the first time. */
+/*
+ * It was refused at that time, and if it was waiting, that was what the kernel had of it before. True: that
+ * is news.
+ */
 bool refusals_add(struct refusals *refusals, const char *service, int64_t now_ns);
-/* Is it left out at that time? */
+/* Does it wait at that time? */
 bool refusals_wait(const struct refusals *refusals, const char *service, int64_t now_ns);
+bool refusals_is_bare(const struct refusals *refusals, const char *service);
 /* It has changed, and is to be tried with the next sync. */
 void refusals_hurry(struct refusals *refusals, const char *service);
 /* All that were to be tried by that time have been taken. */

@@ -19,20 +19,31 @@ static void begin(struct writer *writer, const char *command)
 	text_printf(text_of(writer), "%s %s " LAYOUT_TABLE " ", command, family_word(writer));
 }
 
-static void write_container(struct writer *writer, enum container container)
+static void declare(struct writer *writer, const struct clients_map *map)
 {
-	const struct container_type *type = &container_types[container];
+	const struct container_type *type = &container_types[map->container];
 	struct text *text = text_of(writer);
+	char name[CONTAINER_NAME_MAX];
 
+	container_name(map->container, map->number, name);
 	begin(writer, type->data == DATA_NONE ? "add set" : "add map");
-	text_printf(text, "%s { ", type->name);
-	statement_text_type(text, writer->family, container);
+	text_printf(text, "%s { ", name);
+	statement_text_type(text, writer->family, map->container);
 	text_str(text, "; ");
 	if (type->ranges)
 		text_str(text, "flags interval; ");
 	if (type->dynamic)
-		text_printf(text, "flags dynamic,timeout; size %d; ", CONTAINER_DYNAMIC_SIZE);
-	text_printf(text, "comment \"%s\"; }\n", type->comment);
+		text_str(text, "flags dynamic,timeout; ");
+	if (type->dynamic && map->size > 0)
+		text_printf(text, "size %u; ", map->size);
+	text_printf(text, "comment \"%.*s\"; }\n", ELEMENT_COMMENT_MAX, map->comment);
+}
+
+static void write_container(struct writer *writer, enum container container)
+{
+	declare(writer, &(struct clients_map){.container = container,
+					      .size = CONTAINER_FULL_SIZE,
+					      .comment = container_types[container].comment});
 }
 
 static void write_chain(struct writer *writer, struct chain chain)
@@ -94,6 +105,7 @@ void script_writer_finish(struct script_writer *script)
 
 static const struct writer_ops ops = {
 	.container = write_container,
+	.clients = declare,
 	.chain = write_chain,
 	.rule = write_rule,
 	.add = write_add,

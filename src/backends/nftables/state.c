@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 
-#include "backends/nftables/members.h"
 #include "backends/nftables/slots.h"
 #include "backends/nftables/state_parts.h"
 
@@ -25,6 +24,37 @@ static void free_served(struct served *service)
 	free(service);
 }
 
+static void set_before(struct state *state, struct service_plan *plan)
+{
+	service_plan_free(map_set(&state->before, plan->key, plan));
+}
+
+static void forget_before(struct state *state)
+{
+	struct service_plan *plan;
+	size_t at = 0;
+
+	while ((plan = map_next(&state->before, &at)))
+		service_plan_free(plan);
+	map_done(&state->before);
+	state->before = (struct map){0};
+}
+
+/* What the kernel has is kept for Services whose new version it will refuse. */
+static void keep_applied(struct state *state)
+{
+	struct served *service;
+	size_t at = 0;
+
+	while ((service = map_next(&state->services, &at))) {
+		if (!service->applied)
+			continue;
+		if (service->next == service->applied)
+			service->next = NULL;
+		set_before(state, take(service->applied));
+	}
+}
+
 static void forget_services(struct state *state)
 {
 	struct served *service;
@@ -35,6 +65,7 @@ static void forget_services(struct state *state)
 	map_done(&state->services);
 	state->services = (struct map){0};
 	claims_done(&state->claims);
+	address_owners_done(&state->owners);
 	shared_restart(&state->shared);
 	state->dirty = NULL;
 	state->n_affinity = state->n_no_local_internal = state->n_no_local_external = 0;
@@ -45,9 +76,10 @@ struct state *state_free(struct state *state)
 	if (!state)
 		return NULL;
 	forget_services(state);
+	forget_before(state);
 	shared_done(&state->shared);
 	affinity_ids_done(&state->ids);
-	waiting_done(&state->waiting);
+	conflicts_done(&state->conflicts);
 	numbered_done(&state->numbered);
 	element_list_done(&state->node_port_ips);
 	element_list_done(&state->next_node_port_ips);
@@ -65,7 +97,7 @@ struct affinity_ids *state_affinity_ids(struct state *state)
 
 uint32_t state_id_of(struct state *state, const struct port_plan *port)
 {
-	return elements_have_affinity(port) ? affinity_ids_get(&state->ids, port) : 0;
+	return elements_have_affinity(port) ? affinity_ids_port(&state->ids, port) : 0;
 }
 
 /* -- plans */
@@ -90,23 +122,6 @@ static void count_plan(struct state *state, const struct service_plan *plan, boo
 		state->n_affinity += elements_have_affinity(&plan->ports[i]) ? one : 0;
 		state->n_no_local_internal += plan->ports[i].internal == PLAN_DROP ? one : 0;
 		state->n_no_local_external += plan->ports[i].external == PLAN_DROP ? one : 0;
-	}
-}
-
-/* Ports that go, or lose affinity, lose their id too: nobody asks for their clients again. */
-static void compare_affinity(struct state *state, const struct service_plan *applied,
-			     const struct service_plan *next)
-{
-	for (size_t i = 0; applied && i < applied->n_ports; i++) {
-		const struct port_plan *old = &applied->ports[i];
-		const struct port_plan *new = slots_find_port(next, old);
-
-		if (!elements_have_affinity(old))
-			continue;
-		if (!new || !new->service->sticky_seconds)
-			continue; /* state_end() forgets the id */
-		if (members_lost(old, new))
-			state->lost_members = true;
 	}
 }
 
@@ -148,24 +163,45 @@ static const char **sorted_keys(const struct model *model, size_t *ret_n)
 	return keys;
 }
 
+static void ignore_element(void *arg attr_unused, const struct element *element attr_unused)
+{
+}
+
+/* Ids are given here, in the order of keys. */
+static struct served *add_plan(struct state *state, struct service_plan *plan)
+{
+	struct served *service = new_served(state, plan->key);
+
+	service->next = plan;
+	claims_add(&state->claims, service, plan);
+	address_owners_add(&state->owners, plan);
+	count_plan(state, plan, true);
+	for (size_t i = 0; i < plan->n_ports; i++)
+		elements_of_port(&plan->ports[i], &state->ids, ignore_element, NULL);
+	mark_dirty(state, service);
+	return service;
+}
+
 static void plan_anew(struct state *state, const struct model *model, const char *key)
 {
 	struct service_plan *plan = plan_service(state->settings, model, key);
-	struct served *service;
 
 	if (!plan)
 		return;
-	service = new_served(state, key);
 	slots_arrange(plan, NULL);
-	service->next = plan;
-	claims_add(&state->claims, service, plan);
-	count_plan(state, plan, true);
-	for (size_t i = 0; i < plan->n_ports; i++)
-		state_id_of(state, &plan->ports[i]);
-	mark_dirty(state, service);
+	add_plan(state, plan);
 }
 
-static bool left_out(const struct state_input *input, const char *key)
+/* As it was when the kernel last took it, if it did. */
+static void plan_as_before(struct state *state, const char *key)
+{
+	struct service_plan *plan = map_remove(&state->before, key);
+
+	if (plan)
+		add_plan(state, plan)->applied = plan;
+}
+
+static bool is_waiting(const struct state_input *input, const char *key)
 {
 	return input->refusals && refusals_wait(input->refusals, key, input->now_ns);
 }
@@ -175,11 +211,32 @@ static void plan_all(struct state *state, const struct state_input *input)
 	size_t n;
 	cleanup_free const char **keys = sorted_keys(input->model, &n);
 
+	keep_applied(state);
 	forget_services(state);
 	affinity_ids_begin(&state->ids);
 	for (size_t i = 0; i < n; i++)
-		if (!left_out(input, keys[i]))
+		if (!is_waiting(input, keys[i]))
 			plan_anew(state, input->model, keys[i]);
+		else if (!refusals_is_bare(input->refusals, keys[i]))
+			plan_as_before(state, keys[i]);
+	affinity_ids_raise_mark(&state->ids);
+}
+
+/* Is it another object that asks? */
+static bool asks_anew(const struct service_plan *old, const struct service_plan *new)
+{
+	return !old || !new || old->service != new->service;
+}
+
+static void change_owners(struct state *state, const struct service_plan *old,
+			  const struct service_plan *new)
+{
+	if (!asks_anew(old, new))
+		return;
+	if (old)
+		address_owners_remove(&state->owners, old);
+	if (new)
+		address_owners_add(&state->owners, new);
 }
 
 static void plan_one(struct state *state, const struct model *model, const char *key)
@@ -193,6 +250,7 @@ static void plan_one(struct state *state, const struct model *model, const char 
 		service = new_served(state, key);
 	if (plan)
 		slots_arrange(plan, service->applied);
+	change_owners(state, service->applied, plan);
 	if (service_plan_equal(service->applied, plan)) {
 		service_plan_free(service->applied);
 		service->applied = service->next = plan;
@@ -205,7 +263,6 @@ static void plan_one(struct state *state, const struct model *model, const char 
 	if (plan)
 		claims_add(&state->claims, service, plan);
 	count_plan(state, plan, true);
-	compare_affinity(state, service->applied, plan);
 	mark_dirty(state, service);
 }
 
@@ -277,8 +334,7 @@ static void plan_changes(struct state *state, const struct state_input *input)
 void state_begin(struct state *state, const struct state_input *input)
 {
 	state->full = input->full;
-	state->lost_members = input->full;
-	state->members_removed = false;
+	state->node = model_node(input->model);
 	take_cidrs(state, input->model);
 	list_node_port_ips(state, input->addresses, input->n_addresses);
 	if (input->full) {
@@ -291,23 +347,12 @@ void state_begin(struct state *state, const struct state_input *input)
 
 /* -- the end */
 
-static void forget_ids(struct state *state, const struct served *service)
-{
-	for (size_t i = 0; service->applied && i < service->applied->n_ports; i++) {
-		const struct port_plan *old = &service->applied->ports[i];
-		const struct port_plan *new = slots_find_port(service->next, old);
-
-		if (old->service->sticky_seconds && (!new || !new->service->sticky_seconds))
-			affinity_ids_forget(&state->ids, old);
-	}
-}
-
 static void settle_service(struct state *state, struct served *service)
 {
-	waiting_forget(&state->waiting, &state->claims, service);
-	forget_ids(state, service);
+	state_forget_ports(state, service);
 	service->dirty = false;
-	service_plan_free(service->applied);
+	if (service->applied != service->next)
+		service_plan_free(service->applied);
 	service->applied = service->next;
 	if (service->applied)
 		return;
@@ -315,30 +360,71 @@ static void settle_service(struct state *state, struct served *service)
 	free_served(service);
 }
 
-void state_end(struct state *state, bool success, state_conflict_fn *conflict, void *arg)
+static void look_at_dirty(struct state *state, const struct conflicts_view *view)
+{
+	for (const struct served *service = state->dirty; service; service = service->next_dirty) {
+		if (asks_anew(service->applied, service->next))
+			conflicts_look(&state->conflicts, view, service->applied, service->next);
+	}
+	conflicts_look_moved(&state->conflicts, view);
+}
+
+static void look_for_conflicts(struct state *state, conflict_fn *conflict, void *arg)
+{
+	const struct conflicts_view view = {
+		.owners = &state->owners,
+		.node_addresses = state->node ? state->node->addresses : NULL,
+		.n_node_addresses = state->node ? state->node->n_addresses : 0,
+		.fn = conflict,
+		.arg = arg,
+	};
+	const struct served *service;
+	size_t at = 0;
+
+	if (!state->full) {
+		look_at_dirty(state, &view);
+		return;
+	}
+	conflicts_begin_all(&state->conflicts);
+	while ((service = map_next(&state->services, &at)))
+		conflicts_look_own(&state->conflicts, &view, service->next);
+	conflicts_end_all(&state->conflicts);
+}
+
+void state_end(struct state *state, bool success, conflict_fn *conflict, void *arg)
 {
 	struct element_list ips = state->node_port_ips;
 
+	if (success && !state->full)
+		state_forget_members(state);
 	element_list_done(&state->removals);
 	element_list_done(&state->additions);
 	if (!success)
 		return; /* the next one is full, and forgets all of this */
-	waiting_tell(&state->waiting, &state->claims, state->full, conflict, arg);
+	look_for_conflicts(state, conflict, arg);
 	while (state->dirty) {
 		struct served *service = state->dirty;
 
 		state->dirty = service->next_dirty;
 		settle_service(state, service);
 	}
+	forget_before(state);
 	claims_settle(&state->claims);
+	address_owners_settle(&state->owners);
 	shared_settle(&state->shared);
 	if (state->full)
 		affinity_ids_prune(&state->ids);
 	numbered_settle(&state->numbered);
 	state->affinity_written = state->n_affinity > 0;
+	state->mark_written = state->ids.mark;
 	state->cidrs_changed = false;
 	state->node_port_ips = state->next_node_port_ips;
 	state->next_node_port_ips = ips;
+}
+
+const size_t *state_conflicts(const struct state *state)
+{
+	return state->conflicts.counts;
 }
 
 void state_count_no_local(const struct state *state, size_t *ret_internal, size_t *ret_external)
@@ -347,23 +433,45 @@ void state_count_no_local(const struct state *state, size_t *ret_internal, size_
 	*ret_external = state->n_no_local_external;
 }
 
-bool state_lost_members(const struct state *state)
+size_t state_count_affinity(const struct state *state)
 {
-	return state->lost_members;
+	return state->n_affinity;
+}
+
+struct port_with_id {
+	uint32_t id;
+	const struct port_plan *port;
+};
+
+static int compare_ids(const void *a, const void *b)
+{
+	const struct port_with_id *x = a, *y = b;
+
+	return (x->id > y->id) - (x->id < y->id);
 }
 
 void state_each_affinity(struct state *state, state_affinity_fn *fn, void *arg)
 {
+	cleanup_free struct port_with_id *v = NULL;
 	const struct served *service;
-	size_t at = 0;
+	size_t at = 0, n = 0, capacity = 0;
 
 	while (state->n_affinity > 0 && (service = map_next(&state->services, &at))) {
 		const struct service_plan *plan = service->next;
 
-		for (size_t i = 0; plan && i < plan->n_ports; i++)
-			if (elements_have_affinity(&plan->ports[i]))
-				fn(arg, state_id_of(state, &plan->ports[i]), &plan->ports[i]);
+		for (size_t i = 0; plan && i < plan->n_ports; i++) {
+			const struct port_plan *port = &plan->ports[i];
+
+			if (!elements_have_affinity(port))
+				continue;
+			array_grow(&v, &capacity, n, sizeof(*v));
+			v[n++] = (struct port_with_id){state_id_of(state, port), port};
+		}
 	}
+	if (n > 1)
+		qsort(v, n, sizeof(*v), compare_ids);
+	for (size_t i = 0; i < n; i++)
+		fn(arg, v[i].id, v[i].port);
 }
 
 void state_age(struct state *state, numbered_remove_fn *chain, element_fn *element, void *arg)
@@ -380,4 +488,9 @@ bool state_has_idle(const struct state *state)
 size_t state_count_services(const struct state *state)
 {
 	return state->services.count;
+}
+
+bool state_can_keep(const struct state *state, const char *key)
+{
+	return map_get(&state->before, key);
 }

@@ -17,15 +17,15 @@
 #include "backends/nftables/layout.h"
 #include "backends/nftables/numbered.h"
 #include "backends/nftables/refusals.h"
-#include "backends/nftables/waiting.h"
 #include "model/model.h"
+#include "plan/conflicts.h"
 
 struct state;
 
 struct state *state_new(const struct settings *settings); /* borrowed */
 struct state *state_free(struct state *state);            /* accepts NULL, returns NULL */
 
-/* Ids that the kernel still knows clients by; before the first state_begin(). */
+/* Ids that the kernel still knows clients by go there before the first state_begin(). */
 struct affinity_ids *state_affinity_ids(struct state *state);
 
 struct state_input {
@@ -34,7 +34,8 @@ struct state_input {
 	bool full;
 	const struct addr *addresses; /* of this node's interfaces */
 	size_t n_addresses;
-	const struct refusals *refusals; /* Services that are left out; NULL: none */
+	const struct refusals
+		*refusals; /* Services that are left as they are, or out; NULL: none */
 	int64_t now_ns;
 };
 
@@ -42,34 +43,44 @@ void state_begin(struct state *state, const struct state_input *input);
 /* A full sync: chains and their rules; then, containers being empty, all elements. */
 void state_write_chains(struct state *state, struct writer *writer);
 void state_write_elements(struct state *state, struct writer *writer);
-/* Any other. Removals come first; flush_chain() empties a chain whose rules follow. */
-void state_write_delta(struct state *state, struct writer *writer,
-		       void (*flush_chain)(struct writer *writer, struct chain chain));
 /*
- * Before such a one: members of affinity that go. Once they are not there any more, no client is
- * remembered with an endpoint that goes, and the list of those who are is complete. Returns how many;
- * state_write_delta() leaves them out then.
+ * Any other. Removals come first; flush_chain() empties a chain whose rules follow. Once all of that has been said, what
+ * service ports had of their own is deleted.
  */
-size_t state_write_lost_members(struct state *state, struct writer *writer);
+struct state_delta_ops {
+	void (*flush_chain)(struct writer *writer, struct chain chain);
+	void (*delete_chain)(struct writer *writer, struct chain chain);
+	void (*delete_clients)(struct writer *writer, enum container container, uint32_t number);
+};
+
+void state_write_delta(struct state *state, struct writer *writer,
+		       const struct state_delta_ops *ops);
+void state_write_departed(struct state *state, struct writer *writer,
+			  const struct state_delta_ops *ops);
 /*
  * Between two syncs, for a repair: the rules of a chain (state_has_chain()) that is there and empty, and each
  * element that was written; without `slots` those of the four slot maps are left out.
  */
 void state_write_rules(struct state *state, struct writer *writer, struct chain chain);
 void state_each_element(struct state *state, bool slots, element_fn *fn, void *arg);
-/* Calls conflict() for each Service that waits since this sync. */
-void state_end(struct state *state, bool success, state_conflict_fn *conflict, void *arg);
+/* Calls conflict() for each Service that is found to ask for what is not its own. */
+void state_end(struct state *state, bool success, conflict_fn *conflict, void *arg);
 
 /* Removes what nobody has used for a while: a round of numbered_age() and of shared_age(). */
 void state_age(struct state *state, numbered_remove_fn *chain, element_fn *element, void *arg);
 bool state_has_idle(const struct state *state);
 size_t state_count_services(const struct state *state);
+/* Since state_begin() of a full sync: has the kernel a version of it that can stay if this one is refused? */
+bool state_can_keep(const struct state *state, const char *key);
 /* Is a chain of that name wanted, as of the last state_write_*()? */
 bool state_has_chain(const struct state *state, const char *name);
+/* Services that ask for what is not theirs, by kind. */
+const size_t *state_conflicts(const struct state *state);
 /* Service ports with a Local policy and only remote endpoints, in all. */
 void state_count_no_local(const struct state *state, size_t *ret_internal, size_t *ret_external);
-/* Has an endpoint left a service port with affinity, so that clients must be forgotten? */
-bool state_lost_members(const struct state *state);
-/* Each service port that is to have affinity, or after state_end() has it, and its id. */
+/* Is that the map of clients of a service port that has affinity? */
+bool state_has_clients(const struct state *state, enum container container, uint32_t number);
+size_t state_count_affinity(const struct state *state); /* such service ports */
+/* Each service port that is to have affinity, or after state_end() has it, and its id, in the order of ids. */
 typedef void state_affinity_fn(void *arg, uint32_t id, const struct port_plan *port);
 void state_each_affinity(struct state *state, state_affinity_fn *fn, void *arg);

@@ -27,7 +27,7 @@ static void each_element_of_port(struct state *state, const struct port_plan *po
 				 struct writer *writer, element_fn *fn, void *arg)
 {
 	tell_owner(writer, port);
-	elements_of_port(port, state_id_of(state, port), fn, arg);
+	elements_of_port(port, &state->ids, fn, arg);
 	if (writer && writer->by_owner)
 		elements_shared(port, fn, arg);
 }
@@ -53,6 +53,8 @@ static void each_element(struct state *state, bool slots, struct writer *writer,
 		for (size_t i = 0; i < service->next->n_ports; i++)
 			each_element_of_port(state, &service->next->ports[i], writer, fn, arg);
 	tell_owner(writer, NULL);
+	if (state->ids.mark > 1)
+		elements_of_mark(state->settings->family, state->ids.mark, fn, arg);
 }
 
 static void use_chain(void *arg, const struct element *element)
@@ -70,6 +72,7 @@ void state_write_chains(struct state *state, struct writer *writer)
 	numbered_begin(&state->numbered);
 	each_element(state, false, NULL, use_chain, &state->numbered);
 	numbered_write(&state->numbered, writer, state->settings);
+	state_write_affinity(state, writer);
 }
 
 static void add_to(void *arg, const struct element *element)
@@ -98,6 +101,8 @@ void state_write_rules(struct state *state, struct writer *writer, struct chain 
 
 	if (chain.id < CHAIN_FIXED_COUNT)
 		layout_rules(writer, &facts, chain.id);
+	else if (chain.id >= CHAIN_RECALL)
+		state_write_affinity_rules(state, writer, chain);
 	else
 		layout_numbered(writer, state->settings, chain);
 }
@@ -150,8 +155,7 @@ static void port_elements(struct state *state, const struct service_plan *plan,
 			  struct element_list *ret)
 {
 	for (size_t i = 0; plan && i < plan->n_ports; i++)
-		elements_of_port(&plan->ports[i], state_id_of(state, &plan->ports[i]),
-				 element_list_add, ret);
+		elements_of_port(&plan->ports[i], &state->ids, element_list_add, ret);
 	element_list_sort(ret);
 }
 
@@ -165,6 +169,19 @@ static void compare_service(struct state *state, const struct served *service)
 	element_list_compare(&from, &to, removal, addition, state);
 }
 
+/* Whoever comes after us must not give the ids once more that are given now. */
+static void compare_mark(struct state *state)
+{
+	enum family family = state->settings->family;
+
+	affinity_ids_raise_mark(&state->ids);
+	if (state->ids.mark == state->mark_written)
+		return;
+	if (state->mark_written > 1)
+		elements_of_mark(family, state->mark_written, removal, state);
+	elements_of_mark(family, state->ids.mark, addition, state);
+}
+
 void state_collect_delta(struct state *state)
 {
 	state->removals.n = state->additions.n = 0;
@@ -172,6 +189,7 @@ void state_collect_delta(struct state *state)
 		compare_spot(state, spot);
 	for (const struct served *service = state->dirty; service; service = service->next_dirty)
 		compare_service(state, service);
+	compare_mark(state);
 	shared_compare(&state->shared, removal, addition, state);
 	element_list_compare(&state->node_port_ips, &state->next_node_port_ips, removal, addition,
 			     state);
@@ -181,36 +199,16 @@ void state_collect_delta(struct state *state)
 		numbered_count(&state->numbered, &state->removals.v[i], false);
 }
 
-static bool is_member(const struct element *element)
-{
-	return element->container == CONTAINER_AFFINITY_MEMBERS ||
-	       element->container == CONTAINER_LOCAL_AFFINITY_MEMBERS;
-}
-
-size_t state_write_lost_members(struct state *state, struct writer *writer)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < state->removals.n; i++) {
-		if (!is_member(&state->removals.v[i]))
-			continue;
-		writer->ops->remove(writer, &state->removals.v[i]);
-		n++;
-	}
-	state->members_removed = true;
-	return n;
-}
-
 static void rewrite_chain(struct writer *writer, const struct layout_facts *facts, enum chain_id id,
-			  void (*flush_chain)(struct writer *writer, struct chain chain))
+			  const struct state_delta_ops *ops)
 {
-	flush_chain(writer, (struct chain){.id = id});
+	ops->flush_chain(writer, (struct chain){.id = id});
 	layout_rules(writer, facts, id);
 }
 
 /* The rules that lead to `remember` are there only while somebody has affinity. */
 static void write_remembering(struct state *state, struct writer *writer,
-			      void (*flush_chain)(struct writer *writer, struct chain chain))
+			      const struct state_delta_ops *ops)
 {
 	static const enum chain_id remembering[] = {CHAIN_FILTER_INPUT, CHAIN_FILTER_FORWARD,
 						    CHAIN_FILTER_OUTPUT};
@@ -219,27 +217,27 @@ static void write_remembering(struct state *state, struct writer *writer,
 	if (facts.affinity == state->affinity_written)
 		return;
 	for (size_t i = 0; i < ARRAY_SIZE(remembering); i++)
-		rewrite_chain(writer, &facts, remembering[i], flush_chain);
+		rewrite_chain(writer, &facts, remembering[i], ops);
 }
 
 static void write_cidrs(struct state *state, struct writer *writer,
-			void (*flush_chain)(struct writer *writer, struct chain chain))
+			const struct state_delta_ops *ops)
 {
 	const struct layout_facts facts = facts_of(state);
 
 	if (state->cidrs_changed)
-		rewrite_chain(writer, &facts, CHAIN_CLUSTER_IPS_CHECK, flush_chain);
+		rewrite_chain(writer, &facts, CHAIN_CLUSTER_IPS_CHECK, ops);
 }
 
 void state_write_delta(struct state *state, struct writer *writer,
-		       void (*flush_chain)(struct writer *writer, struct chain chain))
+		       const struct state_delta_ops *ops)
 {
 	numbered_write(&state->numbered, writer, state->settings);
-	write_remembering(state, writer, flush_chain);
-	write_cidrs(state, writer, flush_chain);
+	state_write_affinity_delta(state, writer, ops);
+	write_remembering(state, writer, ops);
+	write_cidrs(state, writer, ops);
 	for (size_t i = 0; i < state->removals.n; i++)
-		if (!state->members_removed || !is_member(&state->removals.v[i]))
-			writer->ops->remove(writer, &state->removals.v[i]);
+		writer->ops->remove(writer, &state->removals.v[i]);
 	for (size_t i = 0; i < state->additions.n; i++)
 		writer->ops->add(writer, &state->additions.v[i]);
 }
@@ -247,7 +245,10 @@ void state_write_delta(struct state *state, struct writer *writer,
 bool state_has_chain(const struct state *state, const char *name)
 {
 	char own[CHAIN_NAME_MAX];
+	struct chain chain;
 
+	if (chain_parse(name, &chain) && chain.id >= CHAIN_RECALL)
+		return affinity_ids_has(&state->ids, chain.number, chain.id == CHAIN_LOCAL_RECALL);
 	for (enum chain_id id = 0; id < CHAIN_FIXED_COUNT; id++) {
 		chain_name((struct chain){.id = id}, own);
 		if (streq(own, name))

@@ -40,18 +40,22 @@ enum statement_kind {
 	STATEMENT_TO_NODE,     /* fib daddr type local */
 	STATEMENT_IN,          /* KEY @set */
 	STATEMENT_MARKED,      /* meta mark & X != 0 */
+	STATEMENT_ID,          /* meta priority 1000:1 */
 	/* what happens */
 	STATEMENT_SET_MARK,    /* meta mark set meta mark | X */
 	STATEMENT_TOGGLE_MARK, /* meta mark set meta mark ^ X */
 	STATEMENT_DNAT,        /* dnat ip to KEY map @map */
 	STATEMENT_TAKE_ID,     /* meta priority set KEY map @map */
 	STATEMENT_DROP_ID,     /* meta priority set none */
-	STATEMENT_UPDATE,      /* update @map { client . id timeout Ts : endpoint } */
+	STATEMENT_UPDATE,      /* update @clients-1 { ip saddr timeout Ts : meta priority } */
+	STATEMENT_NOTE_FULL,   /* update @full-clients { meta priority timeout Ts } */
+	STATEMENT_FORGET,      /* delete @clients-1 { ip saddr : meta priority } */
 	STATEMENT_MASQUERADE,  /* masquerade fully-random */
 	/* how it ends */
 	STATEMENT_VMAP, /* KEY vmap @map */
 	STATEMENT_JUMP,
 	STATEMENT_GOTO,
+	STATEMENT_RETURN,
 	STATEMENT_DROP,
 	STATEMENT_REJECT,
 	STATEMENT_COUNT,
@@ -63,8 +67,9 @@ struct statement {
 	bool is_prefix;         /* of an interface's name */
 	enum protocol protocol; /* the fields below: as the kind needs */
 	enum container container;
+	uint32_t map; /* the container's number, if it has one */
 	struct chain chain;
-	uint32_t number; /* slots, mark, or seconds */
+	uint32_t number; /* slots, mark, seconds, or that of an id */
 	enum operand key[STATEMENT_KEY];
 	struct prefix prefix;
 	const char *interface;

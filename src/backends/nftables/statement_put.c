@@ -145,15 +145,17 @@ static void verdict(struct nlmsghdr *m, int code, const struct chain *chain)
 }
 
 /* [ lookup reg R0 set NAME dreg R ] */
-static void lookup(struct nlmsghdr *m, enum container container, bool inverted, uint32_t dreg)
+static void lookup(struct nlmsghdr *m, const struct statement *statement, uint32_t dreg)
 {
 	struct expression e = begin(m, "lookup");
+	char name[CONTAINER_NAME_MAX];
 
-	mnl_attr_put_strz(m, NFTA_LOOKUP_SET, container_types[container].name);
+	container_name(statement->container, statement->map, name);
+	mnl_attr_put_strz(m, NFTA_LOOKUP_SET, name);
 	nft_put_u32(m, NFTA_LOOKUP_SREG, REGISTER(0));
-	if (container_types[container].data != DATA_NONE)
+	if (container_types[statement->container].data != DATA_NONE)
 		nft_put_u32(m, NFTA_LOOKUP_DREG, dreg);
-	if (inverted)
+	if (statement->not )
 		nft_put_u32(m, NFTA_LOOKUP_FLAGS, NFT_LOOKUP_F_INV);
 	end(&e);
 }
@@ -276,6 +278,14 @@ static void put_protocol(struct nlmsghdr *m, enum protocol protocol)
 	compare(m, true, &number, sizeof(number));
 }
 
+static void put_id(struct nlmsghdr *m, const struct statement *statement)
+{
+	uint32_t id = CONTAINER_ID_BASE + statement->number;
+
+	meta_load(m, NFT_META_PRIORITY, 0);
+	compare(m, !statement->not, &id, sizeof(id));
+}
+
 /* -- what happens */
 
 static void put_mark(struct nlmsghdr *m, uint32_t mask, uint32_t xor)
@@ -291,7 +301,7 @@ static void put_dnat(struct nlmsghdr *m, enum family family, const struct statem
 	struct expression e;
 
 	load_key(m, family, statement);
-	lookup(m, statement->container, false, REGISTER(0));
+	lookup(m, statement, REGISTER(0));
 	e = begin(m, "nat");
 	nft_put_u32(m, NFTA_NAT_TYPE, NFT_NAT_DNAT);
 	nft_put_u32(m, NFTA_NAT_FAMILY, family == FAMILY_IPV4 ? NFPROTO_IPV4 : NFPROTO_IPV6);
@@ -301,23 +311,34 @@ static void put_dnat(struct nlmsghdr *m, enum family family, const struct statem
 	end(&e);
 }
 
-/* [ dynset update reg_key R0 set NAME sreg_data R timeout Tms ] */
-static void put_update(struct nlmsghdr *m, enum family family, const struct statement *statement)
+/* [ dynset OP reg_key R0 set NAME sreg_data R timeout Tms ]; data 0: there are none */
+static void put_dynset(struct nlmsghdr *m, const struct statement *statement, uint32_t op,
+		       size_t data)
 {
-	size_t data = addr_bytes(family) / 4 + 1;
-	struct expression e;
+	struct expression e = begin(m, "dynset");
+	char name[CONTAINER_NAME_MAX];
+
+	container_name(statement->container, statement->map, name);
+	mnl_attr_put_strz(m, NFTA_DYNSET_SET_NAME, name);
+	nft_put_u32(m, NFTA_DYNSET_OP, op);
+	nft_put_u32(m, NFTA_DYNSET_SREG_KEY, REGISTER(0));
+	if (data > 0)
+		nft_put_u32(m, NFTA_DYNSET_SREG_DATA, REGISTER(data));
+	if (statement->number > 0)
+		mnl_attr_put_u64(m, NFTA_DYNSET_TIMEOUT,
+				 htobe64(statement->number * UINT64_C(1000)));
+	end(&e);
+}
+
+/* The client, and the id of its endpoint. */
+static void put_client(struct nlmsghdr *m, enum family family, const struct statement *statement,
+		       uint32_t op)
+{
+	size_t data = addr_bytes(family) / 4;
 
 	load(m, family, OPERAND_SADDR, 0, 0);
-	load(m, family, OPERAND_PRIORITY, 0, data - 1);
-	load(m, family, OPERAND_DADDR, 0, data);
-	load(m, family, OPERAND_DPORT, 0, data + addr_bytes(family) / 4);
-	e = begin(m, "dynset");
-	mnl_attr_put_strz(m, NFTA_DYNSET_SET_NAME, container_types[statement->container].name);
-	nft_put_u32(m, NFTA_DYNSET_OP, NFT_DYNSET_OP_UPDATE);
-	nft_put_u32(m, NFTA_DYNSET_SREG_KEY, REGISTER(0));
-	nft_put_u32(m, NFTA_DYNSET_SREG_DATA, REGISTER(data));
-	mnl_attr_put_u64(m, NFTA_DYNSET_TIMEOUT, htobe64(statement->number * UINT64_C(1000)));
-	end(&e);
+	load(m, family, OPERAND_PRIORITY, 0, data);
+	put_dynset(m, statement, op, data);
 }
 
 static void put_masquerade(struct nlmsghdr *m)
@@ -356,6 +377,9 @@ static void put_condition(struct nlmsghdr *m, enum family family, const struct s
 	case STATEMENT_PROTOCOL:
 		put_protocol(m, statement->protocol);
 		break;
+	case STATEMENT_ID:
+		put_id(m, statement);
+		break;
 	case STATEMENT_SOURCE:
 	case STATEMENT_DESTINATION:
 		put_prefix(m, family, statement);
@@ -371,7 +395,7 @@ static void put_condition(struct nlmsghdr *m, enum family family, const struct s
 	default:
 		assert(statement->kind == STATEMENT_IN);
 		load_key(m, family, statement);
-		lookup(m, statement->container, statement->not, 0);
+		lookup(m, statement, 0);
 		break;
 	}
 }
@@ -390,7 +414,7 @@ static void put_action(struct nlmsghdr *m, enum family family, const struct stat
 		break;
 	case STATEMENT_TAKE_ID:
 		load_key(m, family, statement);
-		lookup(m, statement->container, false, REGISTER(0));
+		lookup(m, statement, REGISTER(0));
 		meta_set(m, NFT_META_PRIORITY);
 		break;
 	case STATEMENT_DROP_ID:
@@ -398,7 +422,14 @@ static void put_action(struct nlmsghdr *m, enum family family, const struct stat
 		meta_set(m, NFT_META_PRIORITY);
 		break;
 	case STATEMENT_UPDATE:
-		put_update(m, family, statement);
+		put_client(m, family, statement, NFT_DYNSET_OP_UPDATE);
+		break;
+	case STATEMENT_NOTE_FULL:
+		load(m, family, OPERAND_PRIORITY, 0, 0);
+		put_dynset(m, statement, NFT_DYNSET_OP_UPDATE, 0);
+		break;
+	case STATEMENT_FORGET:
+		put_client(m, family, statement, NFT_DYNSET_OP_DELETE);
 		break;
 	default:
 		assert(statement->kind == STATEMENT_MASQUERADE);
@@ -412,13 +443,16 @@ static void put_end(struct nlmsghdr *m, enum family family, const struct stateme
 	switch (statement->kind) {
 	case STATEMENT_VMAP:
 		load_key(m, family, statement);
-		lookup(m, statement->container, false, NFT_REG_VERDICT);
+		lookup(m, statement, NFT_REG_VERDICT);
 		break;
 	case STATEMENT_JUMP:
 		verdict(m, NFT_JUMP, &statement->chain);
 		break;
 	case STATEMENT_GOTO:
 		verdict(m, NFT_GOTO, &statement->chain);
+		break;
+	case STATEMENT_RETURN:
+		verdict(m, NFT_RETURN, NULL);
 		break;
 	case STATEMENT_DROP:
 		verdict(m, NF_DROP, NULL);

@@ -54,8 +54,11 @@ static void put_key(struct text *text, enum family family, const struct statemen
 static void put_lookup(struct text *text, enum family family, const struct statement *statement,
 		       const char *word)
 {
+	char name[CONTAINER_NAME_MAX];
+
+	container_name(statement->container, statement->map, name);
 	put_key(text, family, statement);
-	text_printf(text, " %s@%s", word, container_types[statement->container].name);
+	text_printf(text, " %s@%s", word, name);
 }
 
 static void put_prefix(struct text *text, enum family family, const struct statement *statement)
@@ -78,6 +81,13 @@ static void put_goto(struct text *text, const char *word, struct chain chain)
 
 	chain_name(chain, name);
 	text_printf(text, "%s %s", word, name);
+}
+
+static void put_number_id(struct text *text, uint32_t number)
+{
+	uint32_t id = CONTAINER_ID_BASE + number;
+
+	text_printf(text, "%x:%x", id >> 16, id & 0xffff);
 }
 
 static void put_condition(struct text *text, enum family family, const struct statement *statement)
@@ -108,6 +118,10 @@ static void put_condition(struct text *text, enum family family, const struct st
 	case STATEMENT_TO_NODE:
 		text_str(text, "fib daddr type local");
 		break;
+	case STATEMENT_ID:
+		text_printf(text, "meta priority %s", not );
+		put_number_id(text, statement->number);
+		break;
 	case STATEMENT_MARKED:
 		text_printf(text, "meta mark & 0x%08x != 0x00000000", statement->number);
 		break;
@@ -118,12 +132,17 @@ static void put_condition(struct text *text, enum family family, const struct st
 	}
 }
 
-static void put_update(struct text *text, enum family family, const struct statement *statement)
+/* OP @clients-1 { ip saddr timeout Ts : meta priority } */
+static void put_client(struct text *text, enum family family, const struct statement *statement,
+		       const char *op)
 {
-	text_printf(text,
-		    "update @%s { %s saddr . meta priority timeout %us : %s daddr . th dport }",
-		    container_types[statement->container].name, ip(family), statement->number,
-		    ip(family));
+	char name[CONTAINER_NAME_MAX];
+
+	container_name(statement->container, statement->map, name);
+	text_printf(text, "%s @%s { %s saddr", op, name, ip(family));
+	if (statement->number > 0)
+		text_printf(text, " timeout %us", statement->number);
+	text_str(text, " : meta priority }");
 }
 
 static void put_action(struct text *text, enum family family, const struct statement *statement)
@@ -147,7 +166,14 @@ static void put_action(struct text *text, enum family family, const struct state
 		text_str(text, "meta priority set none");
 		break;
 	case STATEMENT_UPDATE:
-		put_update(text, family, statement);
+		put_client(text, family, statement, "update");
+		break;
+	case STATEMENT_NOTE_FULL:
+		text_printf(text, "update @%s { meta priority timeout %us }",
+			    container_types[statement->container].name, statement->number);
+		break;
+	case STATEMENT_FORGET:
+		put_client(text, family, statement, "delete");
 		break;
 	default:
 		assert(statement->kind == STATEMENT_MASQUERADE);
@@ -167,6 +193,9 @@ static void put_end(struct text *text, enum family family, const struct statemen
 		break;
 	case STATEMENT_GOTO:
 		put_goto(text, "goto", statement->chain);
+		break;
+	case STATEMENT_RETURN:
+		text_str(text, "return");
 		break;
 	case STATEMENT_DROP:
 		text_str(text, "drop");
@@ -223,10 +252,7 @@ static void put_port(struct text *text, const uint8_t *bytes)
 
 static void put_id(struct text *text, const uint8_t *bytes)
 {
-	uint32_t id;
-
-	memcpy(&id, bytes, sizeof(id));
-	text_printf(text, "%x:%x", id >> 16, id & 0xffff);
+	put_number_id(text, element_id_number(bytes));
 }
 
 /* Returns what comes behind the field. */
@@ -266,7 +292,8 @@ static void put_data(struct text *text, enum family family, const struct element
 		if (element->verdict == VERDICT_DROP)
 			text_str(text, "drop");
 		else
-			put_goto(text, "goto", element->chain);
+			put_goto(text, element->verdict == VERDICT_JUMP ? "jump" : "goto",
+				 element->chain);
 		break;
 	case DATA_ENDPOINT:
 		text_str(text, " : ");

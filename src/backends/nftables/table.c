@@ -9,29 +9,29 @@
 
 #include "backends/nftables/elements.h"
 #include "backends/nftables/layout.h"
+#include "backends/nftables/user_data.h"
 #include "kernel/nft_dump.h"
 #include "kernel/nft_message.h"
 
 /* -- whose it is */
 
-/* The comment is an entry of user data (user_data.h): type 0, length, text with NUL. */
-static bool has_our_comment(const struct nlmsghdr *message)
+static enum table_kind kind_of(const struct nlmsghdr *message)
 {
 	const struct nlattr *attribute = nft_message_attr(message, NFTA_TABLE_USERDATA);
-	const uint8_t *data;
+	char comment[USER_DATA_COMMENT_MAX];
 
-	if (!attribute || mnl_attr_get_payload_len(attribute) < 2 + sizeof(LAYOUT_COMMENT))
-		return false;
-	data = mnl_attr_get_payload(attribute);
-	return data[0] == 0 && data[1] == sizeof(LAYOUT_COMMENT) &&
-	       memcmp(data + 2, LAYOUT_COMMENT, sizeof(LAYOUT_COMMENT)) == 0;
+	if (!user_data_read_comment(attribute, comment))
+		return TABLE_FOREIGN;
+	if (streq(comment, LAYOUT_COMMENT))
+		return TABLE_OURS;
+	return has_prefix(comment, LAYOUT_COMMENT_ANY) ? TABLE_OTHER_LAYOUT : TABLE_FOREIGN;
 }
 
 static int take_table(void *arg, const struct nlmsghdr *message, struct err *err attr_unused)
 {
 	enum table_kind *kind = arg;
 
-	*kind = has_our_comment(message) ? TABLE_OURS : TABLE_FOREIGN;
+	*kind = kind_of(message);
 	return 0;
 }
 
@@ -296,45 +296,24 @@ int table_each_element(const struct nlmsghdr *message, table_element_fn *fn, voi
 }
 
 static int list_elements(struct nft_socket *socket, enum family family, enum container container,
-			 const struct nft_dump_ops *ops, void *arg, struct err *err)
+			 uint32_t number, const struct nft_dump_ops *ops, void *arg,
+			 struct err *err)
 {
+	char name[CONTAINER_NAME_MAX];
 	const struct nft_dump_request request = {
 		.type = NFT_MSG_GETSETELEM,
 		.family = family,
 		.table = LAYOUT_TABLE,
-		.chain = container_types[container].name,
+		.chain = name,
 	};
 
+	container_name(container, number, name);
 	return nft_dump(socket, &request, ops, arg, err);
-}
-
-/* -- ids */
-
-struct id_list {
-	enum family family;
-	bool node_port;
-	struct affinity_ids *ids;
-};
-
-static enum protocol protocol_of(uint8_t number)
-{
-	for (enum protocol i = 0; i < PROTOCOL_COUNT; i++)
-		if (element_protocol_number(i) == number)
-			return i;
-	return PROTOCOL_COUNT;
 }
 
 static uint16_t port_of(const uint8_t *bytes)
 {
 	return (uint16_t)(bytes[0] << 8 | bytes[1]);
-}
-
-static uint32_t number_of(const uint8_t *bytes)
-{
-	uint32_t number;
-
-	memcpy(&number, bytes, sizeof(number));
-	return number;
 }
 
 static struct addr addr_of(enum family family, const uint8_t *bytes)
@@ -345,41 +324,106 @@ static struct addr addr_of(enum family family, const uint8_t *bytes)
 	return addr;
 }
 
-static void take_id(void *arg, const struct table_element *element)
-{
-	const struct id_list *list = arg;
-	struct destination destination = {.node_port = list->node_port};
-	size_t n = list->node_port ? 0 : addr_bytes(list->family);
-	char text[DESTINATION_TEXT_MAX];
+/* -- maps of clients */
 
-	if (element->key_size != n + 8 || !element->data || element->data_size != 4)
-		return;
-	if (!list->node_port)
-		destination.addr = addr_of(list->family, element->key);
-	destination.protocol = protocol_of(element->key[n]);
-	destination.port = port_of(element->key + n + 4);
-	if (destination.protocol == PROTOCOL_COUNT)
-		return;
-	destination_print(&destination, text);
-	affinity_ids_found(list->ids, text, number_of(element->data));
+void table_maps_done(struct table_maps *maps)
+{
+	for (size_t i = 0; i < maps->n; i++)
+		free(maps->v[i].comment);
+	free(maps->v);
+	*maps = (struct table_maps){0};
 }
 
-static int take_id_message(void *arg, const struct nlmsghdr *message, struct err *err)
+static void forget_maps(void *arg)
 {
-	return table_each_element(message, take_id, arg, err);
+	table_maps_done(arg);
+}
+
+static int take_size(const struct nlattr *attribute, void *arg)
+{
+	if (mnl_attr_get_type(attribute) == NFTA_SET_DESC_SIZE &&
+	    mnl_attr_get_payload_len(attribute) == sizeof(uint32_t))
+		*(uint32_t *)arg = be32toh(mnl_attr_get_u32(attribute));
+	return MNL_CB_OK;
+}
+
+static int take_map(void *arg, const struct nlmsghdr *message, struct err *err attr_unused)
+{
+	const struct nlattr *description = nft_message_attr(message, NFTA_SET_DESC);
+	const char *name = nft_message_string(message, NFTA_SET_NAME);
+	struct table_maps *maps = arg;
+	struct table_map map = {.size = 0};
+	char comment[USER_DATA_COMMENT_MAX];
+
+	if (!name || !container_parse(name, &map.container, &map.number))
+		return 0;
+	if (description)
+		mnl_attr_parse_nested(description, take_size, &map.size);
+	if (user_data_read_set_comment(nft_message_attr(message, NFTA_SET_USERDATA), comment))
+		map.comment = xstrdup(comment);
+	array_grow(&maps->v, &maps->capacity, maps->n, sizeof(*maps->v));
+	maps->v[maps->n++] = map;
+	return 0;
+}
+
+int table_list_maps(struct nft_socket *socket, enum family family, struct table_maps *ret,
+		    struct err *err)
+{
+	static const struct nft_dump_ops ops = {.restart = forget_maps, .message = take_map};
+	const struct nft_dump_request request = {
+		.type = NFT_MSG_GETSET,
+		.family = family,
+		.table = LAYOUT_TABLE,
+	};
+
+	return nft_dump(socket, &request, &ops, ret, err);
+}
+
+/* -- ids */
+
+struct id_list {
+	enum family family;
+	struct affinity_ids *ids;
+};
+
+static void take_member(void *arg, const struct table_element *element)
+{
+	const struct id_list *list = arg;
+	size_t n = addr_bytes(list->family);
+	uint32_t port, id;
+	struct addr addr;
+
+	if (element->key_size != 4 + n + 4 || !element->data || element->data_size != 4)
+		return;
+	port = element_id_number(element->key);
+	addr = addr_of(list->family, element->key + 4);
+	id = element_id_number(element->data);
+	if (port == 0)
+		affinity_ids_found_mark(list->ids, id);
+	else
+		affinity_ids_found_endpoint(list->ids, port, &addr, port_of(element->key + 4 + n),
+					    id);
+}
+
+static int take_member_message(void *arg, const struct nlmsghdr *message, struct err *err)
+{
+	return table_each_element(message, take_member, arg, err);
 }
 
 int table_find_ids(struct nft_socket *socket, enum family family, struct affinity_ids *ids,
 		   struct err *err)
 {
-	static const struct nft_dump_ops ops = {.message = take_id_message};
-	struct id_list list = {.family = family, .ids = ids};
-	int r = list_elements(socket, family, CONTAINER_AFFINITY_IDS, &ops, &list, err);
+	static const struct nft_dump_ops ops = {.message = take_member_message};
+	cleanup_table_maps struct table_maps maps = {0};
+	struct id_list list = {family, ids};
+	int r = table_list_maps(socket, family, &maps, err);
 
-	if (r < 0)
-		return r;
-	list.node_port = true;
-	return list_elements(socket, family, CONTAINER_NODEPORT_AFFINITY_IDS, &ops, &list, err);
+	for (size_t i = 0; r == 0 && i < maps.n; i++)
+		if (maps.v[i].container == CONTAINER_CLIENTS && maps.v[i].comment)
+			affinity_ids_found_port(ids, maps.v[i].comment, maps.v[i].number);
+	return r < 0 ? r
+		     : list_elements(socket, family, CONTAINER_AFFINITY_MEMBERS, 0, &ops, &list,
+				     err);
 }
 
 /* -- clients */
@@ -389,30 +433,34 @@ struct client_list {
 	table_client_fn *fn;
 	table_restart_fn *restart;
 	void *arg;
+	int r;
 };
 
 static void take_client(void *arg, const struct table_element *element)
 {
-	const struct client_list *list = arg;
-	size_t n = addr_bytes(list->family);
+	struct client_list *list = arg;
 	struct table_client client;
 
-	if (element->key_size != n + 4 || !element->data || element->data_size != n + 4)
+	if (list->r < 0 || element->key_size != addr_bytes(list->family) || !element->data ||
+	    element->data_size != 4)
 		return;
 	client = (struct table_client){
-		.client = addr_of(list->family, element->key),
-		.id = number_of(element->key + n),
-		.endpoint = addr_of(list->family, element->data),
-		.port = port_of(element->data + n),
+		.addr = addr_of(list->family, element->key),
+		.endpoint = element_id_number(element->data),
 		.timeout_ms = element->timeout_ms,
 		.expires_ms = element->expires_ms,
 	};
-	list->fn(list->arg, &client);
+	list->r = list->fn(list->arg, &client);
 }
 
 static int take_client_message(void *arg, const struct nlmsghdr *message, struct err *err)
 {
-	return table_each_element(message, take_client, arg, err);
+	struct client_list *list = arg;
+	int r = table_each_element(message, take_client, arg, err);
+
+	if (r == 0 && list->r < 0)
+		return err_set(err, list->r, "the list is not read to its end");
+	return r;
 }
 
 static void restart_clients(void *arg)
@@ -422,12 +470,56 @@ static void restart_clients(void *arg)
 	list->restart(list->arg);
 }
 
-int table_each_client(struct nft_socket *socket, enum family family, enum container container,
+int table_each_client(struct nft_socket *socket, enum family family, const struct table_map *map,
 		      table_client_fn *fn, table_restart_fn *restart, void *arg, struct err *err)
 {
 	static const struct nft_dump_ops ops = {.restart = restart_clients,
 						.message = take_client_message};
 	struct client_list list = {.family = family, .fn = fn, .restart = restart, .arg = arg};
 
-	return list_elements(socket, family, container, &ops, &list, err);
+	return list_elements(socket, family, map->container, map->number, &ops, &list, err);
+}
+
+/* -- full maps */
+
+struct number_list {
+	uint32_t *v;
+	size_t n, capacity;
+};
+
+static void take_full(void *arg, const struct table_element *element)
+{
+	struct number_list *list = arg;
+
+	if (element->key_size != 4)
+		return;
+	array_grow(&list->v, &list->capacity, list->n, sizeof(*list->v));
+	list->v[list->n++] = element_id_number(element->key);
+}
+
+static int take_full_message(void *arg, const struct nlmsghdr *message, struct err *err)
+{
+	return table_each_element(message, take_full, arg, err);
+}
+
+static void restart_full(void *arg)
+{
+	((struct number_list *)arg)->n = 0;
+}
+
+int table_find_full(struct nft_socket *socket, enum family family, uint32_t **ret, size_t *ret_n,
+		    struct err *err)
+{
+	static const struct nft_dump_ops ops = {.restart = restart_full,
+						.message = take_full_message};
+	struct number_list list = {0};
+	int r = list_elements(socket, family, CONTAINER_FULL_CLIENTS, 0, &ops, &list, err);
+
+	if (r < 0) {
+		free(list.v);
+		return r;
+	}
+	*ret = list.v;
+	*ret_n = list.n;
+	return 0;
 }

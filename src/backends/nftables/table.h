@@ -11,8 +11,9 @@ struct nft_socket;
 
 enum table_kind {
 	TABLE_ABSENT = 0,
-	TABLE_OURS,    /* laid out as layout.h says */
-	TABLE_FOREIGN, /* kube-proxy's, or taken over by it, or of another version */
+	TABLE_OURS,         /* laid out as layout.h says */
+	TABLE_OTHER_LAYOUT, /* ours, of another version */
+	TABLE_FOREIGN,      /* kube-proxy's, or taken over by it */
 	TABLE_KIND_COUNT,
 };
 
@@ -37,24 +38,45 @@ void table_chains_done(struct table_chains *chains);
  */
 int table_check(struct nft_socket *socket, enum family family, struct err *err);
 
-/* The ids of service ports with affinity that a former life gave. */
+/* Maps of clients. */
+struct table_map {
+	enum container container;
+	uint32_t number; /* of the service port */
+	uint32_t size;
+	char *comment; /* NULL: none */
+};
+
+struct table_maps {
+	struct table_map *v;
+	size_t n, capacity;
+};
+
+int table_list_maps(struct nft_socket *socket, enum family family, struct table_maps *ret,
+		    struct err *err);
+void table_maps_done(struct table_maps *maps);
+
+#define cleanup_table_maps attr_cleanup(table_maps_done)
+
+/* The ids of service ports with affinity and of their endpoints that a former life gave. */
 int table_find_ids(struct nft_socket *socket, enum family family, struct affinity_ids *ids,
 		   struct err *err);
 
-/* A client that is remembered. */
+/* Elements of a map of clients. Negative from fn ends the list with that error. */
 struct table_client {
-	struct addr client;
-	uint32_t id;
-	struct addr endpoint;
-	uint16_t port;
+	struct addr addr;
+	uint32_t endpoint;               /* its number */
 	uint64_t timeout_ms, expires_ms; /* from its last connection on, and from now on */
 };
 
-typedef void table_client_fn(void *arg, const struct table_client *client);
+typedef int table_client_fn(void *arg, const struct table_client *client);
 typedef void table_restart_fn(void *arg); /* what came so far does not count */
 
-int table_each_client(struct nft_socket *socket, enum family family, enum container container,
+int table_each_client(struct nft_socket *socket, enum family family, const struct table_map *map,
 		      table_client_fn *fn, table_restart_fn *restart, void *arg, struct err *err);
+
+/* Numbers of endpoints that a client could not be remembered with of late; an array for the caller to free. */
+int table_find_full(struct nft_socket *socket, enum family family, uint32_t **ret, size_t *ret_n,
+		    struct err *err);
 
 /* -- for table.c and tests: one element of a list */
 

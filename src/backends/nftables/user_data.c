@@ -11,7 +11,7 @@
  * expressions and of protocol headers are its enumerations.
  */
 
-#define COMMENT_MAX 127
+#define COMMENT_MAX 127 /* nft takes no more */
 
 enum {
 	ENTRY_KEY_ORDER = 0, /* of a container */
@@ -64,14 +64,20 @@ static void put_u32(struct user_data *to, uint8_t type, uint32_t value)
 	put(to, type, &value, sizeof(value));
 }
 
-static void put_comment(struct user_data *to, uint8_t type, const char *comment)
+void user_data_cut(const char *comment, char out[static USER_DATA_COMMENT_MAX])
 {
-	char cut[COMMENT_MAX + 1];
 	size_t n = MIN(strlen(comment), COMMENT_MAX);
 
-	memcpy(cut, comment, n);
-	cut[n] = '\0';
-	put(to, type, cut, n + 1);
+	memcpy(out, comment, n);
+	out[n] = '\0';
+}
+
+static void put_comment(struct user_data *to, uint8_t type, const char *comment)
+{
+	char cut[USER_DATA_COMMENT_MAX];
+
+	user_data_cut(comment, cut);
+	put(to, type, cut, strlen(cut) + 1);
 }
 
 void user_data_comment(struct nlmsghdr *message, uint16_t attribute, const char *comment)
@@ -82,7 +88,8 @@ void user_data_comment(struct nlmsghdr *message, uint16_t attribute, const char 
 	mnl_attr_put(message, attribute, data.n, data.bytes);
 }
 
-bool user_data_read_comment(const struct nlattr *attribute, char out[static USER_DATA_COMMENT_MAX])
+static bool read_entry(const struct nlattr *attribute, uint8_t type,
+		       char out[static USER_DATA_COMMENT_MAX])
 {
 	const uint8_t *data = attribute ? mnl_attr_get_payload(attribute) : NULL;
 	size_t left = attribute ? mnl_attr_get_payload_len(attribute) : 0;
@@ -90,7 +97,7 @@ bool user_data_read_comment(const struct nlattr *attribute, char out[static USER
 	while (left >= 2 && left - 2 >= data[1]) {
 		size_t n = data[1];
 
-		if (data[0] == ENTRY_COMMENT && n > 0) {
+		if (data[0] == type && n > 0) {
 			memcpy(out, data + 2, n);
 			out[n - 1] = '\0'; /* as a rule it is there */
 			return true;
@@ -99,6 +106,17 @@ bool user_data_read_comment(const struct nlattr *attribute, char out[static USER
 		left -= 2 + n;
 	}
 	return false;
+}
+
+bool user_data_read_comment(const struct nlattr *attribute, char out[static USER_DATA_COMMENT_MAX])
+{
+	return read_entry(attribute, ENTRY_COMMENT, out);
+}
+
+bool user_data_read_set_comment(const struct nlattr *attribute,
+				char out[static USER_DATA_COMMENT_MAX])
+{
+	return read_entry(attribute, ENTRY_SET_COMMENT, out);
 }
 
 /* An expression: its kind, and up to three numbers that make it. */
@@ -159,7 +177,8 @@ static uint32_t key_order(const struct container_type *type)
 	return type->key[0] == FIELD_ID ? ORDER_HOST : ORDER_BIG;
 }
 
-void user_data_container(struct nlmsghdr *message, enum family family, enum container container)
+void user_data_container(struct nlmsghdr *message, enum family family, enum container container,
+			 const char *comment)
 {
 	static const enum container_field endpoint[] = {FIELD_ADDRESS, FIELD_PORT};
 	const struct container_type *type = &container_types[container];
@@ -174,6 +193,6 @@ void user_data_container(struct nlmsghdr *message, enum family family, enum cont
 	}
 	if (type->data != DATA_NONE)
 		put_u32(&data, ENTRY_DATA_INTERVAL, 0);
-	put_comment(&data, ENTRY_SET_COMMENT, type->comment);
+	put_comment(&data, ENTRY_SET_COMMENT, comment);
 	mnl_attr_put(message, NFTA_SET_USERDATA, data.n, data.bytes);
 }

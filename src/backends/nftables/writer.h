@@ -13,10 +13,19 @@
 struct writer;
 struct port_plan;
 
+/* The map of clients of a service port. */
+struct clients_map {
+	enum container container; /* CONTAINER_CLIENTS or CONTAINER_LOCAL_CLIENTS */
+	uint32_t number;          /* of the service port */
+	uint32_t size;            /* how many clients it holds */
+	const char *comment;
+};
+
 struct writer_ops {
 	void (*container)(struct writer *writer, enum container container); /* if it is not there */
-	void (*chain)(struct writer *writer, struct chain chain);           /* if it is not there */
-	void (*rule)(struct writer *writer, const struct nft_rule *rule);   /* appended */
+	void (*clients)(struct writer *writer, const struct clients_map *map); /* likewise */
+	void (*chain)(struct writer *writer, struct chain chain);         /* if it is not there */
+	void (*rule)(struct writer *writer, const struct nft_rule *rule); /* appended */
 	void (*add)(struct writer *writer, const struct element *element);
 	void (*remove)(struct writer *writer, const struct element *element);
 	/* What is added next is there for that service port; NULL: for none in particular. */

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Where somebody wants to connect to, as people write it:
+ *
+ *	10.96.0.10:53            [fd00::1]:80
+ *	service/default/web:http svc/default/web:80   svc/default/web (with one port)
+ *	:30080                   a node port, on this node's address
+ */
+
+#include "base/err.h"
+#include "inspect/packet.h"
+#include "model/model.h"
+
+enum aim_kind {
+	AIM_ADDRESS = 0,
+	AIM_SERVICE,
+	AIM_NODE_PORT,
+	AIM_COUNT,
+};
+
+struct aim {
+	enum aim_kind kind;
+	struct addr addr;
+	uint16_t port;   /* 0: a name, or none */
+	char *service;   /* "namespace/name" */
+	char *port_name; /* NULL: none */
+};
+
+/* -EINVAL with a reason. *ret is good for aim_done() in all cases. */
+int aim_parse(const char *text, struct aim *ret, struct err *err);
+void aim_done(struct aim *aim);
+#define cleanup_aim attr_cleanup(aim_done)
+
+/*
+ * The family that the aim is of: that of its address, or one that its Service has, `preferred` if it
+ * can be. -ENOENT: there is no such Service, or it has no cluster IP.
+ */
+int aim_family(const struct aim *aim, const struct model *model, enum family preferred,
+	       enum family *ret, struct err *err);
+
+/*
+ * Destination, port and protocol of a packet whose family is set. Where protocol is PROTOCOL_COUNT
+ * it is that of the Service's port; of several at one address TCP comes first, and is what an
+ * address has that no Service has. -ENOENT: the Service has no such port; -EINVAL: it must be said
+ * which.
+ */
+int aim_resolve(const struct aim *aim, const struct model *model, const struct settings *settings,
+		enum protocol protocol, struct packet *packet, struct err *err);

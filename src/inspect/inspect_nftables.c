@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "backends/nftables/layout.h"
+#include "inspect/diff_nftables.h"
+#include "inspect/inspect_ops.h"
+#include "inspect/nftables_rules.h"
+
+static void *rules_new(const struct explain_input *input)
+{
+	struct nftables_rules *rules = nftables_rules_new(input->settings->family);
+
+	nftables_rules_plan(rules, input->settings, input->model, &input->host, input->live);
+	return rules;
+}
+
+static void rules_free(void *rules)
+{
+	nftables_rules_free(rules);
+}
+
+static struct way *walk(void *rules, const struct packet *packet, const struct host *host)
+{
+	return nftables_rules_walk(rules, packet, host);
+}
+
+static int diff(struct diff *diff, const struct inspect_question *question, struct err *err)
+{
+	return diff_nftables(diff, question->settings, question->model, question->host,
+			     question->packet, err);
+}
+
+static bool is_ours(void *rules attr_unused, const struct step *step)
+{
+	return streq(step->table, LAYOUT_TABLE);
+}
+
+/* Slots of endpoints and ids of affinity are each process's own: the kernel may have others. */
+static bool is_certain(const struct step *planned)
+{
+	const struct element *element = planned->element_identity;
+
+	return element && element->container < CONTAINER_AFFINITY_IDS &&
+	       !container_has_slots((enum container)element->container);
+}
+
+const struct inspect_ops inspect_nftables = {
+	.rules_new = rules_new,
+	.rules_free = rules_free,
+	.walk = walk,
+	.diff = diff,
+	.is_ours = is_ours,
+	.is_certain = is_certain,
+};

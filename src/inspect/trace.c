@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "inspect/trace.h"
+
+#include <linux/netfilter.h>
+#include <linux/netfilter/nf_tables.h>
+
+#include "kernel/nft_tracer.h"
+
+/* -- words of rules */
+
+/*
+ * Is it a word of the rule, outside quotes? What people write into comments says nothing about what
+ * a rule does.
+ */
+static const char *find_word(const char *rule, const char *word)
+{
+	size_t n = strlen(word);
+	bool quoted = false;
+
+	for (const char *at = rule; *at; at++) {
+		if (*at == '"')
+			quoted = !quoted;
+		if (!quoted && (at == rule || at[-1] == ' ') && strncmp(at, word, n) == 0 &&
+		    (at[n] == ' ' || at[n] == '\0'))
+			return at + n;
+	}
+	return NULL;
+}
+
+/* iptables' "-j WORD". */
+static bool has_target(const char *rule, const char *word)
+{
+	const char *at = find_word(rule, "-j");
+
+	return at && *at == ' ' && has_prefix(at + 1, word) &&
+	       strchr(" ", at[1 + strlen(word)]); /* a blank or the end */
+}
+
+/* Only for a client that is remembered does such a rule match. */
+static bool is_affinity(const char *rule)
+{
+	if (!rule)
+		return false;
+	return find_word(rule, "--rcheck") ||
+	       (find_word(rule, "dnat") && (find_word(rule, "@member-endpoints") ||
+					    find_word(rule, "@local-member-endpoints")));
+}
+
+/* -- effects */
+
+/* "--set-xmark 0x4000/0x0" turns the bit, with any other mask it is set. */
+static enum effect mark_effect(const char *rule)
+{
+	const char *value = find_word(rule, "--set-xmark");
+	const char *mask = value ? strchr(value, '/') : NULL;
+
+	return mask && has_prefix(mask, "/0x0") && strchr(" ", mask[4]) ? EFFECT_UNMARK
+									: EFFECT_MARK;
+}
+
+/* A rule that goes on: by its words, as the kernel does not say what it did. */
+static enum effect side_effect(const char *rule)
+{
+	if (!rule)
+		return EFFECT_CONTINUE;
+	if (has_target(rule, "MARK"))
+		return mark_effect(rule);
+	if (find_word(rule, "mark") && find_word(rule, "|"))
+		return EFFECT_MARK;
+	if (find_word(rule, "update") || (find_word(rule, "recent") && find_word(rule, "--set")))
+		return EFFECT_REMEMBER;
+	return EFFECT_CONTINUE;
+}
+
+static enum effect acceptance(const char *rule)
+{
+	if (!rule)
+		return EFFECT_ACCEPT;
+	if (has_target(rule, "DNAT") || has_target(rule, "REDIRECT") || find_word(rule, "dnat"))
+		return EFFECT_TRANSLATE;
+	if (has_target(rule, "MASQUERADE") || has_target(rule, "SNAT") ||
+	    find_word(rule, "masquerade") || find_word(rule, "snat"))
+		return EFFECT_MASQUERADE;
+	return EFFECT_ACCEPT;
+}
+
+static enum effect effect_of(const struct nft_trace *event, const char *rule)
+{
+	switch (event->verdict) {
+	case NFT_JUMP:
+		return EFFECT_JUMP;
+	case NFT_GOTO:
+		return EFFECT_GOTO;
+	case NFT_RETURN:
+		return rule && find_word(rule, "update") ? EFFECT_REMEMBER : EFFECT_RETURN;
+	case NFT_CONTINUE:
+		return side_effect(rule);
+	case NF_ACCEPT:
+		return acceptance(rule);
+	case NF_DROP:
+		return rule && (has_target(rule, "REJECT") || find_word(rule, "reject"))
+			       ? EFFECT_REJECT
+			       : EFFECT_DROP;
+	default: /* to a program's queue, or taken by somebody */
+		return EFFECT_CONTINUE;
+	}
+}
+
+/* -- steps */
+
+/* Tables of no family are named with what they are: "inet firewalld". */
+static const char *table_words(const struct trace *trace, const struct nft_trace *event)
+{
+	if (event->nfproto == NFPROTO_INET)
+		return arena_printf(trace->arena, "inet %s", event->table);
+	return arena_strdup(trace->arena, event->table);
+}
+
+/* An arena frees nothing: what is outgrown stays, less than what is used in the end. */
+static struct step *add_step(struct trace *trace)
+{
+	if (trace->n_steps == trace->capacity) {
+		struct step *old = trace->steps;
+
+		trace->capacity = MAX(trace->capacity * 2, 32);
+		trace->steps = arena_array(trace->arena, trace->capacity, sizeof(*old));
+		if (old)
+			memcpy(trace->steps, old, trace->n_steps * sizeof(*old));
+	}
+	return &trace->steps[trace->n_steps++];
+}
+
+/* iptables' words name the address; elsewhere it is seen when the next chain begins. */
+static const char *translation_words(struct trace *trace, const char *rule)
+{
+	const char *at = find_word(rule, "--to-destination");
+
+	if (!at || *at != ' ')
+		return NULL;
+	return arena_printf(trace->arena, "%.*s", (int)strcspn(at + 1, " "), at + 1);
+}
+
+static void note_step(struct trace *trace, const struct nft_trace *event)
+{
+	struct trace_rule rule = {0};
+	struct step *step;
+
+	if (trace->n_steps == TRACE_STEPS_MAX)
+		return;
+	if (event->handle)
+		trace->ops->rule(trace->arg, event, &rule);
+	trace->settled = trace->n_steps;
+	step = add_step(trace);
+	*step = (struct step){
+		.hook = trace->hook,
+		.effect = effect_of(event, rule.text),
+		.table = table_words(trace, event),
+		.chain = arena_strdup(trace->arena, event->chain),
+		.position = rule.position,
+		.length = rule.length,
+		.rule = rule.text,
+		.handle = event->handle,
+		.target = event->target ? arena_strdup(trace->arena, event->target) : NULL,
+	};
+	trace->remembered = trace->remembered || is_affinity(rule.text);
+	if (is_affinity(rule.text))
+		step->note = "the client is remembered: affinity";
+	if (step->effect == EFFECT_TRANSLATE) {
+		step->target = translation_words(trace, rule.text);
+		trace->translated = true;
+	} else if (step->effect == EFFECT_MASQUERADE) {
+		trace->masqueraded = true;
+		trace->masqueraded_at = trace->n_steps - 1;
+	}
+}
+
+/* -- headers */
+
+/* The rule met last must have done it: whatever translates ends its chain. */
+static struct step *last_step(const struct trace *trace)
+{
+	return trace->first && trace->n_steps > 0 ? &trace->steps[trace->n_steps - 1] : NULL;
+}
+
+static void translated(struct trace *trace, const struct nft_trace_packet *packet)
+{
+	struct step *step = last_step(trace);
+	char text[ADDR_PORT_TEXT_MAX];
+
+	trace->translated = true;
+	if (!step)
+		return;
+	addr_port_print(&packet->destination, packet->port, text);
+	step->effect = EFFECT_TRANSLATE;
+	step->target = arena_strdup(trace->arena, text);
+}
+
+static void masqueraded(struct trace *trace)
+{
+	struct step *step = last_step(trace);
+
+	trace->masqueraded = true;
+	if (!step)
+		return;
+	step->effect = EFFECT_MASQUERADE;
+	trace->masqueraded_at = trace->n_steps - 1;
+}
+
+static void see_packet(struct trace *trace, const struct nft_trace *event)
+{
+	const struct nft_trace_packet *packet = &event->packet;
+	const struct nft_trace_packet *before = &trace->now;
+
+	if (!addr_equal(&before->destination, &packet->destination) || before->port != packet->port)
+		translated(trace, packet);
+	if (!addr_equal(&before->source, &packet->source))
+		masqueraded(trace);
+	trace->now = *packet;
+	trace->settled = trace->n_steps;
+	trace->ops->hook(trace->arg, event, &trace->hook);
+}
+
+/* -- ends */
+
+/* Through the loopback interface it comes back, to hooks for what arrives. */
+static void leave(struct trace *trace, const struct nft_trace *event)
+{
+	if (event->oif)
+		trace->ops->interface(trace->arg, event->oif, trace->left_by);
+	if (streq(trace->left_by, "lo"))
+		trace->out = true;
+	else
+		trace->end = TRACE_LEFT;
+}
+
+static void take_own(struct trace *trace, const struct nft_trace *event)
+{
+	if (streq(event->chain, NFT_TRACER_LEFT))
+		leave(trace, event);
+	else if (streq(event->chain, NFT_TRACER_DELIVERED))
+		trace->end = TRACE_DELIVERED;
+	else if (has_prefix(event->chain, NFT_TRACER_NEW))
+		trace->first = true;
+}
+
+/* A copy of a packet is another one to the kernel, with another id; who sent it stays the same. */
+bool trace_goes_on(const struct trace *trace, const struct nft_trace *event)
+{
+	if (trace->end != TRACE_UNDER_WAY)
+		return false;
+	return trace->id == event->id ||
+	       (event->has_packet && event->packet.source_port == trace->now.source_port &&
+		addr_equal(&event->packet.source, &trace->now.source));
+}
+
+void trace_take(struct trace *trace, const struct nft_trace *event)
+{
+	trace->id = event->id;
+	if (event->has_packet)
+		see_packet(trace, event);
+	if (has_prefix(event->table, NFT_TRACER_PREFIX)) {
+		take_own(trace, event);
+	} else if (event->handle || event->verdict == NF_DROP) {
+		note_step(trace, event);
+		if (event->verdict == NF_DROP)
+			trace->end = TRACE_STOPPED;
+	}
+	if (trace->end != TRACE_UNDER_WAY)
+		trace->settled = trace->n_steps;
+}
+
+void trace_give_up(struct trace *trace)
+{
+	trace->end = trace->out ? TRACE_LEFT : TRACE_VANISHED;
+	trace->settled = trace->n_steps;
+}
+
+enum fate trace_fate(const struct trace *trace)
+{
+	switch (trace->end) {
+	case TRACE_STOPPED:
+		return trace->n_steps > 0 &&
+				       trace->steps[trace->n_steps - 1].effect == EFFECT_REJECT
+			       ? FATE_REJECTED
+			       : FATE_DROPPED;
+	case TRACE_VANISHED:
+		return FATE_DROPPED;
+	default:
+		return trace->translated ? FATE_BACKEND : FATE_PASSED;
+	}
+}
+
+const char *trace_verdict_name(const struct trace *trace)
+{
+	return trace->end == TRACE_VANISHED ? "vanished" : fate_name(trace_fate(trace));
+}
+
+/* -- */
+
+static void read_sender(struct trace *trace, const struct nft_trace *begin)
+{
+	struct packet *packet = &trace->packet;
+
+	packet->family = (enum family)begin->packet.destination.family;
+	packet->protocol = trace->protocol;
+	packet->source = begin->packet.source;
+	packet->destination = begin->packet.destination;
+	packet->port = begin->packet.port;
+	packet->origin = trace->hook == HOOK_OUTPUT ? ORIGIN_NODE : ORIGIN_OUTSIDE;
+	if (packet->origin != ORIGIN_NODE && begin->iif)
+		trace->ops->interface(trace->arg, begin->iif, packet->interface);
+	trace->source_port = begin->packet.source_port;
+}
+
+struct trace *trace_new(const struct trace_ops *ops, void *arg, enum protocol protocol,
+			const struct nft_trace *begin)
+{
+	struct arena *arena = arena_new(16384);
+	struct trace *trace = arena_alloc(arena, sizeof(*trace));
+
+	trace->arena = arena;
+	trace->ops = ops;
+	trace->arg = arg;
+	trace->id = begin->id;
+	trace->protocol = protocol;
+	trace->masqueraded_at = SIZE_MAX;
+	trace->now = begin->packet;
+	ops->hook(arg, begin, &trace->hook);
+	read_sender(trace, begin);
+	return trace;
+}
+
+struct trace *trace_free(struct trace *trace)
+{
+	if (trace)
+		arena_free(trace->arena);
+	return NULL;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Replays the seeds of the fuzz target, and what it found: nothing may crash or leak. */
+
+#include "../fuzz/fuzz_restore_error.c" /* NOLINT(bugprone-suspicious-include): the target itself */
+#include "replay.h"
+
+static void restore_error_seeds_are_read(void **state attr_unused)
+{
+	assert_true(replay_folder("corpus/restore_error") > 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(restore_error_seeds_are_read),
+	};
+
+	return cmocka_run_group_tests_name("fuzz_restore_error", tests, NULL, NULL);
+}

@@ -640,7 +640,7 @@ static void on_misread(void *arg, const struct source_misread *misread)
 }
 
 /* What tenants write comes this way: whatever is wrong with one object is one thing to the log. */
-static void on_api_report(void *arg, enum log_severity severity, const char *text)
+static void on_object_report(void *arg, enum log_severity severity, const char *text)
 {
 	const struct daemon *daemon = arg;
 
@@ -751,7 +751,8 @@ static int start_source(struct daemon *daemon, const struct source_sink *sink, s
 				.runner = plugin_runner(&daemon->plugin, daemon->loop),
 			},
 		.node_name = daemon->config->node_name,
-		.report = on_api_report,
+		.report = on_report,
+		.report_object = on_object_report,
 		.misread = on_misread,
 		.held = on_held,
 		.guard_percent = daemon->config->guard_percent,

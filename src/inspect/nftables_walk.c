@@ -388,8 +388,9 @@ static enum flow execute(struct machine *machine, struct progress *progress,
 	case STATEMENT_TOGGLE_MARK:
 		set_mark(machine, progress, statement);
 		return FLOW_NEXT;
-	case STATEMENT_DROP_ID:
-		machine->walk->priority = 0;
+	case STATEMENT_SET_ID:
+		machine->walk->priority =
+			statement->number ? CONTAINER_ID_BASE + statement->number : 0;
 		return FLOW_NEXT;
 	case STATEMENT_UPDATE:
 		machine->walk->outcome->affinity = statement->number;

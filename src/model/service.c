@@ -177,7 +177,7 @@ bool service_equal(const struct service *a, const struct service *b, enum family
 		return false;
 	if (!has_a || a == b)
 		return true;
-	return streq(a->key, b->key) &&
+	return streq(a->key, b->key) && a->created_s == b->created_s &&
 	       addr_equal(&a->cluster_ip[family], &b->cluster_ip[family]) &&
 	       addrs_equal(a->external_ips, a->n_external_ips, b->external_ips, b->n_external_ips,
 			   family) &&

@@ -52,6 +52,7 @@ struct api_source {
 	bool synced;
 	unsigned int said; /* failures reported, a bit each */
 	void (*report)(void *arg, enum log_severity severity, const char *text);
+	void (*report_object)(void *arg, enum log_severity severity, const char *text);
 	void (*misread)(void *arg, const struct source_misread *misread);
 	void (*held)(void *arg, const struct source_held *held);
 	void *report_arg;
@@ -352,11 +353,12 @@ static void on_recovered(void *arg)
 	check_answers(source);
 }
 
+/* Of what lists and watches hold. */
 static void on_report(void *arg, enum log_severity severity, const char *text)
 {
 	struct stream *stream = arg;
 
-	stream->source->report(stream->source->report_arg, severity, text);
+	stream->source->report_object(stream->source->report_arg, severity, text);
 }
 
 /* "namespace/name" of the Service that an object is about; "": none, or it cannot be known. */
@@ -613,6 +615,7 @@ int api_source_start(struct event_base *loop, const struct api_source_config *co
 	source->sink = *sink;
 	source->node_name = xstrdup(config->node_name);
 	source->report = config->report;
+	source->report_object = config->report_object ? config->report_object : config->report;
 	source->misread = config->misread;
 	source->held = config->held;
 	source->report_arg = config->report_arg;

@@ -30,11 +30,13 @@ struct api_source_config {
 	const char *node_name;
 	/* one line each, without a full stop */
 	void (*report)(void *arg, enum log_severity severity, const char *text);
+	/* What tenants can make us say, which must not keep the rest from being heard. NULL: report() */
+	void (*report_object)(void *arg, enum log_severity severity, const char *text);
 	/* After a report about it; NULL: nobody asks. */
 	void (*misread)(void *arg, const struct source_misread *misread);
 	/* Likewise: a list is held back, or not any more; and whenever the number changes. */
 	void (*held)(void *arg, const struct source_held *held);
-	void *report_arg;           /* of all three */
+	void *report_arg;           /* of all four */
 	unsigned int guard_percent; /* see sync_guard.h; 0: every list counts */
 	api_http_seen_fn *seen;     /* is told of each request; NULL: nobody */
 	void *seen_arg;

@@ -231,12 +231,12 @@ def test_a_service_with_more_clients_than_are_remembered_gets_an_event(stage, fi
     proxy.start()
     log = proxy.process.log
 
-    def member():
+    def port():
         _code, listed, _err = proxy.namespace.run('nft', 'list', 'map', 'ip', 'kube-proxy', 'members', check=False)
-        return re.search(r'10\.244\.9\.9 \. \d+ : (1000:\w+)', listed)
+        return re.search(r'(1000:\w+) \. 10\.244\.9\.9 \. \d+ :', listed)
 
     try:
-        number = log.wait(member, 'the Service was served')[1]
+        number = log.wait(port, 'the Service was served')[1]
         proxy.namespace.run('nft', 'add', 'element', 'ip', 'kube-proxy', 'full-clients', f'{{ {number} timeout 60s }}')
         line = log.wait_line('"A Service with affinity has more clients than are remembered.*')[0]
         assert 'service="crowded/shop" servicePort="crowded/shop:http" clients=65536' in line

@@ -2,7 +2,7 @@
 
 /*
  * When the initial state counts as known, with a server in the same process: it refuses streaming
- * lists, lists no Service and no EndpointSlice, leaves watches open, and does with requests for the
+ * lists, lists no Service and one EndpointSlice that cannot be understood, leaves watches open, and does with requests for the
  * Node and for ServiceCIDRs what the test asks for.
  */
 
@@ -42,13 +42,14 @@ static struct {
 	int synced, listed;
 	bool hope, mute; /* mute: Services are never listed */
 	bool late;
-	char said[4096];
+	char said[4096], said_of_objects[4096];
 } world;
 
 static void reply_list(struct evhttp_request *request, const char *kind)
 {
+	const char *const broken[] = {"homeless", NULL}; /* it has no namespace */
 	const char *const none[] = {NULL};
-	struct bytes list = make_list(kind, "5", "", none);
+	struct bytes list = make_list(kind, "5", "", streq(kind, "EndpointSlice") ? broken : none);
 	struct evbuffer *body = evbuffer_new();
 
 	evbuffer_add(body, list.data, list.n);
@@ -126,11 +127,21 @@ static void on_late(evutil_socket_t fd attr_unused, short what attr_unused, void
 	event_base_loopbreak(world.loop);
 }
 
+static void note(char *said, enum log_severity severity, const char *text)
+{
+	size_t n = strlen(said);
+
+	snprintf(said + n, sizeof(world.said) - n, "%c %s\n", "IWE"[severity], text);
+}
+
 static void on_report(void *arg attr_unused, enum log_severity severity, const char *text)
 {
-	size_t n = strlen(world.said);
+	note(world.said, severity, text);
+}
 
-	snprintf(world.said + n, sizeof(world.said) - n, "%c %s\n", "IWE"[severity], text);
+static void on_object_report(void *arg attr_unused, enum log_severity severity, const char *text)
+{
+	note(world.said_of_objects, severity, text);
 }
 
 static const char *no_environment(const char *name attr_unused)
@@ -190,6 +201,7 @@ static int64_t run_with(enum answer node, const enum answer *cidrs, int64_t grac
 								  .now_s = epoch},
 						  .node_name = "node-a",
 						  .report = on_report,
+						  .report_object = on_object_report,
 						  .node_grace_ms = grace_ms,
 					  },
 					  &sink, &source, &err),
@@ -230,6 +242,16 @@ static void a_node_that_may_not_be_read_holds_up_nothing(void **state attr_unuse
 	assert_int_equal(world.synced, 1);
 	assert_int_equal(world.listed, 1);
 	assert_false(world.hope);
+}
+
+/* A flood of the one must not keep the other out of the log. */
+static void what_is_wrong_with_objects_is_reported_apart_from_the_server(void **state attr_unused)
+{
+	run(ANSWER_FORBIDDEN, 60000, 30000);
+	assert_non_null(strstr(world.said_of_objects, "E EndpointSlice homeless cannot be served"));
+	assert_null(strstr(world.said, "homeless"));
+	assert_non_null(strstr(world.said, "about the Node"));
+	assert_null(strstr(world.said_of_objects, "the Node"));
 }
 
 static void a_node_that_is_not_there_holds_up_nothing(void **state attr_unused)
@@ -307,6 +329,7 @@ int main(void)
 		cmocka_unit_test(a_node_that_cannot_be_read_holds_up_the_rest_for_its_grace),
 		cmocka_unit_test(before_that_nothing_is_synced),
 		cmocka_unit_test(a_node_that_may_not_be_read_holds_up_nothing),
+		cmocka_unit_test(what_is_wrong_with_objects_is_reported_apart_from_the_server),
 		cmocka_unit_test(a_node_that_is_not_there_holds_up_nothing),
 		cmocka_unit_test(a_node_is_told_of_while_services_are_not_listed),
 		cmocka_unit_test(service_cidrs_are_asked_for_only_if_somebody_takes_them),

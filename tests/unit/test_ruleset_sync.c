@@ -195,6 +195,21 @@ static void what_two_ask_for_goes_from_one_to_the_other(void **state attr_unused
 	cluster_done(&c);
 }
 
+/* Deleted and made again between two syncs, the same but for its age. */
+static void what_an_owner_had_goes_when_it_is_made_again(void **state attr_unused)
+{
+	struct cluster c;
+
+	sync_first(&c);
+	serve_at(&c, "z/old", "172.30.0.52", "198.51.100.3", 100);
+	serve_at(&c, "a/young", "172.30.0.51", "198.51.100.3", 300);
+	model_remove_service(c.model, "z/old");
+	serve_at(&c, "z/old", "172.30.0.52", "198.51.100.3", 500);
+	assert_int_equal(count_entries(&c, "-D KUBE-SERVICES", "z/old:p80"), 1);
+	assert_int_equal(count_entries(&c, "-A KUBE-SERVICES", "a/young:p80"), 1);
+	cluster_done(&c);
+}
+
 static void repeated_deleting_a_service_deletes_its_chains(void **state attr_unused)
 {
 	struct cluster c;
@@ -606,6 +621,7 @@ int main(void)
 		cmocka_unit_test(repeated_adding_a_service_writes_only_its_chains),
 		cmocka_unit_test(cluster_ips_go_before_external_ones_whoever_comes_first),
 		cmocka_unit_test(what_two_ask_for_goes_from_one_to_the_other),
+		cmocka_unit_test(what_an_owner_had_goes_when_it_is_made_again),
 		cmocka_unit_test(repeated_deleting_a_service_deletes_its_chains),
 		cmocka_unit_test(repeated_service_without_endpoints_gets_a_reject_then_chains),
 		cmocka_unit_test(repeated_endpoint_replaced_then_added_then_nothing),

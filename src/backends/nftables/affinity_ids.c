@@ -196,15 +196,6 @@ void affinity_ids_forget_endpoint(struct affinity_ids *ids, uint32_t port,
 	forget(ids, &ids->endpoints, key);
 }
 
-uint32_t affinity_ids_find_port(const struct affinity_ids *ids, uint32_t number)
-{
-	const struct numbered *numbered = find_number(ids, number);
-
-	if (!numbered)
-		return 0;
-	return numbered->port ? numbered->port : numbered->number;
-}
-
 bool affinity_ids_has(const struct affinity_ids *ids, uint32_t number, bool local)
 {
 	const struct numbered *numbered = find_number(ids, number);

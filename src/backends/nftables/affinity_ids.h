@@ -51,8 +51,6 @@ uint32_t affinity_ids_endpoint(struct affinity_ids *ids, uint32_t port,
 void affinity_ids_forget_port(struct affinity_ids *ids, const struct port_plan *port);
 void affinity_ids_forget_endpoint(struct affinity_ids *ids, uint32_t port,
 				  const struct endpoint *endpoint);
-/* The port whose number it is, or the port of the endpoint whose number it is; 0: of none. */
-uint32_t affinity_ids_find_port(const struct affinity_ids *ids, uint32_t number);
 /* Does a port that was asked for have this number, and with `local` a memory of its own for endpoints of this node? */
 bool affinity_ids_has(const struct affinity_ids *ids, uint32_t number, bool local);
 /* What has not been asked for between the two is forgotten. */

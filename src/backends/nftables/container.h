@@ -83,7 +83,7 @@ struct container_type {
 	bool lingers; /* elements stay for a while when nobody asks for them any more: shared.h */
 };
 
-/* Of full-clients; ids that it has no room for are told by the next look. */
+/* Of full-clients; ports that it has no room for are told by the next look. */
 #define CONTAINER_FULL_SIZE 4096
 /* What the kernel makes of a map for packets whose size is not said. */
 #define CONTAINER_KERNEL_SIZE 65535

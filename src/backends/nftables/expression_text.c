@@ -256,6 +256,8 @@ static void say_meta_set(struct listing *listing, const char *name, const struct
 		say(listing, "%s set %s & 0x%08x ^ 0x%08x", name, copy.words, mask, xor);
 	else if (copy.constant && copy.number == 0 && streq(name, "meta priority"))
 		say(listing, "%s set none", name);
+	else if (copy.constant && streq(name, "meta priority"))
+		say(listing, "%s set %x:%x", name, copy.number >> 16, copy.number & 0xffff);
 	else
 		say(listing, "%s set %s", name, copy.words);
 }

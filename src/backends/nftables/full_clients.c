@@ -90,8 +90,6 @@ int full_clients_look(struct full_clients *full, struct nft_socket *socket, stru
 
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < n; i++)
-		numbers[i] = affinity_ids_find_port(state_affinity_ids(state), numbers[i]);
 	begin(full);
 	if (n > 0) {
 		qsort(numbers, n, sizeof(*numbers), compare_numbers);

@@ -3,7 +3,7 @@
 
 /*
  * Maps of clients that are full. The kernel tells nobody when a map has no room for a client; but the rule that writes it
- * ends there, and the next one notes the endpoint in set full-clients (layout.c), for LAYOUT_FULL_SECONDS
+ * ends there, and the next one notes the service port in set full-clients (layout.c), for LAYOUT_FULL_SECONDS
  * from the last such client on. So a look at that set, which is empty as a rule, is all it takes.
  */
 

@@ -449,7 +449,8 @@ static struct statement note_client(const struct layout_affinity *affinity, enum
 
 /*
  * Only an endpoint that the service port still has is noted. Where the map has no room the rule ends early, and the next
- * one says so; the packet goes on all the same. Both maps hold the same clients, so one of them is enough to ask.
+ * one says so by the port's own id, so that a port takes one place among the full ones, however many endpoints it
+ * has; the packet goes on all the same. Both maps hold the same clients, so one of them is enough to ask.
  */
 static void remember_port_rules(struct writer *writer, const struct layout_affinity *affinity,
 				struct chain chain)
@@ -458,15 +459,16 @@ static void remember_port_rules(struct writer *writer, const struct layout_affin
 			      .container = CONTAINER_AFFINITY_MEMBERS,
 			      .key = {OPERAND_PRIORITY, OPERAND_DADDR, OPERAND_DPORT}});
 	NUMBERED_RULE(chain, {.kind = STATEMENT_ID, .number = affinity->number},
-		      {.kind = STATEMENT_DROP_ID}, {.kind = STATEMENT_RETURN});
+		      {.kind = STATEMENT_SET_ID}, {.kind = STATEMENT_RETURN});
 	if (affinity->local)
 		NUMBERED_RULE(chain, note_client(affinity, CONTAINER_LOCAL_CLIENTS));
-	NUMBERED_RULE(chain, note_client(affinity, CONTAINER_CLIENTS), {.kind = STATEMENT_DROP_ID},
+	NUMBERED_RULE(chain, note_client(affinity, CONTAINER_CLIENTS), {.kind = STATEMENT_SET_ID},
 		      {.kind = STATEMENT_RETURN});
-	NUMBERED_RULE(chain, {.kind = STATEMENT_NOTE_FULL,
-			      .container = CONTAINER_FULL_CLIENTS,
-			      .number = LAYOUT_FULL_SECONDS});
-	NUMBERED_RULE(chain, {.kind = STATEMENT_DROP_ID});
+	NUMBERED_RULE(chain, {.kind = STATEMENT_SET_ID, .number = affinity->number},
+		      {.kind = STATEMENT_NOTE_FULL,
+		       .container = CONTAINER_FULL_CLIENTS,
+		       .number = LAYOUT_FULL_SECONDS});
+	NUMBERED_RULE(chain, {.kind = STATEMENT_SET_ID});
 }
 
 void layout_affinity_rules(struct writer *writer, const struct layout_affinity *affinity,

@@ -100,14 +100,14 @@ static void find_clients(const struct maps_full *full, struct found *found, bool
 	enum family family = full->settings->family;
 	uint32_t size = full->settings->mode.affinity_clients;
 	uint32_t most = size > 0 ? MIN(size, CONTAINER_KERNEL_SIZE) : CONTAINER_KERNEL_SIZE;
-	int64_t deadline = clock_now_ns() + CLIENTS_READ_NS;
 
 	for (size_t i = 0; i < found->maps.n; i++) {
 		const struct table_map *map = &found->maps.v[i];
 
 		if (state_has_clients(full->state, map->container, map->number) &&
 		    (all || !has_right_size(full, map)))
-			clients_read(full->socket, family, map, most, deadline, &found->clients);
+			clients_read(full->socket, family, map, most, full->clients_until_ns,
+				     &found->clients);
 	}
 	if (found->clients.n_unread > 0)
 		log_warning("Cannot read the clients of maps that are replaced, their affinity "

@@ -26,6 +26,7 @@ struct maps_full {
 	struct state *state;
 	bool by_owner, replace;
 	bool ids_known; /* those that clients were remembered by; else the table is replaced, and nobody is remembered */
+	int64_t clients_until_ns; /* then clients are read no more */
 	struct batch_owners owners;
 	size_t n_written; /* elements */
 };

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "backends/nftables/batch_writer.h"
+#include "backends/nftables/clients.h"
 #include "backends/nftables/maps_full.h"
 #include "backends/nftables/maps_repair.h"
 #include "backends/nftables/table.h"
@@ -176,6 +177,7 @@ static int run_full(struct maps_sync *sync, const struct state_input *input, str
 	int r;
 
 	sync->full.by_owner = sync->full.replace = false;
+	sync->full.clients_until_ns = clock_now_ns() + CLIENTS_READ_NS;
 	for (int i = 0;; i++) {
 		state_begin(sync->state, input);
 		r = send_full(sync, err);
@@ -488,14 +490,14 @@ int maps_sync_look_for_full(struct maps_sync *sync)
 	int r;
 
 	if (sync->need_full)
-		return 0; /* what ids mean is not known before that */
+		return -EAGAIN; /* what ids mean is not known before that */
 	r = full_clients_look(&sync->full_clients, sync->socket, sync->state, sync->settings,
 			      sync->ops.full, sync->ops.arg, &err);
 	if (r < 0)
 		log_debug(2, "Cannot look for full maps of clients",
 			  KV("ipFamily", LOG_STR(family_name(sync->settings->family))),
 			  KV("err", LOG_STR(err.text)));
-	return MAX(r, 0);
+	return r;
 }
 
 int maps_sync_delete(struct nft_socket *socket, enum family family, struct err *err)

@@ -50,7 +50,7 @@ bool maps_sync_idle(const struct maps_sync *sync);
 bool maps_sync_age(struct maps_sync *sync);
 
 /* Is there a service port with affinity? Then a look now and then finds those whose map of clients is full: calls full() for
- * each that was not when last looked for, and returns how many there are. */
+ * each that was not when last looked for, and returns how many there are, or an error. */
 bool maps_sync_has_affinity(const struct maps_sync *sync);
 int maps_sync_look_for_full(struct maps_sync *sync);
 

@@ -239,9 +239,12 @@ static void tell_full(const struct backend *backend)
 static void on_full_timer(evutil_socket_t fd attr_unused, short what attr_unused, void *arg)
 {
 	struct backend *backend = arg;
+	int n = maps_sync_look_for_full(backend->sync);
 
-	backend->n_full = (size_t)maps_sync_look_for_full(backend->sync);
-	tell_full(backend);
+	if (n >= 0) {
+		backend->n_full = (size_t)n;
+		tell_full(backend);
+	}
 	set_timers(backend);
 }
 

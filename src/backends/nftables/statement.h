@@ -46,7 +46,7 @@ enum statement_kind {
 	STATEMENT_TOGGLE_MARK, /* meta mark set meta mark ^ X */
 	STATEMENT_DNAT,        /* dnat ip to KEY map @map */
 	STATEMENT_TAKE_ID,     /* meta priority set KEY map @map */
-	STATEMENT_DROP_ID,     /* meta priority set none */
+	STATEMENT_SET_ID,      /* meta priority set 1000:1, with number 0 set none */
 	STATEMENT_UPDATE,      /* update @clients-1 { ip saddr timeout Ts : meta priority } */
 	STATEMENT_NOTE_FULL,   /* update @full-clients { meta priority timeout Ts } */
 	STATEMENT_FORGET,      /* delete @clients-1 { ip saddr : meta priority } */

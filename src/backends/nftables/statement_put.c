@@ -417,8 +417,8 @@ static void put_action(struct nlmsghdr *m, enum family family, const struct stat
 		lookup(m, statement, REGISTER(0));
 		meta_set(m, NFT_META_PRIORITY);
 		break;
-	case STATEMENT_DROP_ID:
-		immediate(m, 0);
+	case STATEMENT_SET_ID:
+		immediate(m, statement->number ? CONTAINER_ID_BASE + statement->number : 0);
 		meta_set(m, NFT_META_PRIORITY);
 		break;
 	case STATEMENT_UPDATE:

@@ -162,8 +162,12 @@ static void put_action(struct text *text, enum family family, const struct state
 		text_str(text, "meta priority set ");
 		put_lookup(text, family, statement, "map ");
 		break;
-	case STATEMENT_DROP_ID:
-		text_str(text, "meta priority set none");
+	case STATEMENT_SET_ID:
+		text_str(text, "meta priority set ");
+		if (statement->number)
+			put_number_id(text, statement->number);
+		else
+			text_str(text, "none");
 		break;
 	case STATEMENT_UPDATE:
 		put_client(text, family, statement, "update");

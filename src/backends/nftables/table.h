@@ -74,7 +74,7 @@ typedef void table_restart_fn(void *arg); /* what came so far does not count */
 int table_each_client(struct nft_socket *socket, enum family family, const struct table_map *map,
 		      table_client_fn *fn, table_restart_fn *restart, void *arg, struct err *err);
 
-/* Numbers of endpoints that a client could not be remembered with of late; an array for the caller to free. */
+/* Numbers of service ports whose clients could not all be remembered of late; an array for the caller to free. */
 int table_find_full(struct nft_socket *socket, enum family family, uint32_t **ret, size_t *ret_n,
 		    struct err *err);
 

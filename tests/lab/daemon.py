@@ -87,9 +87,12 @@ class Daemon:
         self.write("lab.json", manifests.text(objects + list(extra)))
 
     def serve(self, *services, extra=()):
-        """The same, and waits until it is in force."""
+        """The same, and waits until it is in force and the log has said so, which comes a moment later."""
+        since = len(self.log.lines)
         self.write_services(*services, extra=extra)
-        self.wait_in_force()
+        if self.marker:
+            self.wait_in_force()
+            self.wait_synced(since)
 
     def _marker(self):
         class Outside:

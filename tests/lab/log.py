@@ -33,18 +33,18 @@ class Log:
             self._changed.notify_all()
 
     def wait(self, condition, what, timeout=PATIENCE):
-        """Asks condition() now and after each new line, until it says something true."""
+        """Asks condition() now, after each new line and each second, until it says something true; once more when the time is over."""
         deadline = time.monotonic() + timeout
         while True:
-            count, ended = len(self.lines), self.ended
+            count, ended, left = len(self.lines), self.ended, deadline - time.monotonic()
             value = condition()
             if value:
                 return value
-            with self._changed:
-                news = self._changed.wait_for(lambda: self.ended or len(self.lines) > count, deadline - time.monotonic())
-            if ended or not news:
+            if ended or left <= 0:
                 why = "the program ended" if ended else f"{timeout} s passed"
                 raise TimeoutError(f"{why} before {what}; the log:\n" + "\n".join(self.lines[-40:]))
+            with self._changed:
+                self._changed.wait_for(lambda: self.ended or len(self.lines) > count, min(left, 1))
 
     def wait_line(self, pattern, since=0, timeout=PATIENCE):
         """The match of the first line from number `since` on."""

@@ -41,6 +41,8 @@ struct host {
 	bool synced, flushed;
 	char flushed_what[512];
 	size_t n_repaired;
+	size_t n_refused; /* times that it was told */
+	char refused[64]; /* the last */
 	struct backend_result result;
 	struct nft_socket *socket; /* to look with */
 };
@@ -69,6 +71,15 @@ attr_unused static void host_on_repaired(void *arg)
 	host->n_repaired++;
 }
 
+attr_unused static void host_on_refused(void *arg, const struct backend_refusal *refusal)
+{
+	struct host *host = arg;
+
+	host->n_refused++;
+	snprintf(host->refused, sizeof(host->refused), "%s", refusal->service);
+	assert_true(refusal->kept && refusal->port && refusal->reason[0]);
+}
+
 attr_unused static void host_start(struct host *host)
 {
 	struct err err;
@@ -80,6 +91,7 @@ attr_unused static void host_start(struct host *host)
 		.done = host_on_done,
 		.flushed = host_on_flushed,
 		.repaired = host_on_repaired,
+		.refused = host_on_refused,
 		.arg = host,
 	};
 

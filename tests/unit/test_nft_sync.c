@@ -467,6 +467,8 @@ static void test_a_service_that_is_refused_does_not_stop_others(void **state)
 	assert_true(host_has(&host, "ns1/good:p80 cluster IP"));
 	assert_false(host_has(&host, "ns1/bad:p80 cluster IP"));
 	assert_int_equal(nft_sync_stats(host.sync)->n_refused, 1);
+	assert_int_equal(host.n_refused, 1); /* for the Event and the page */
+	assert_string_equal(host.refused, "ns1/bad");
 
 	host_serve(&host, "ns1/other", 52, "10.0.5.3");
 	host_sync(&host); /* a delta that does not concern it */

@@ -154,6 +154,7 @@ static int choose_netlink(const struct backend *backend, struct err *err)
 
 static void on_gone(void *arg, const char *what);
 static void on_repaired(void *arg);
+static void on_refused(void *arg, const struct backend_refusal *refusal);
 
 static int open_writer(struct backend *backend, struct err *err)
 {
@@ -167,6 +168,7 @@ static int open_writer(struct backend *backend, struct err *err)
 		.done = on_synced,
 		.flushed = on_gone,
 		.repaired = on_repaired,
+		.refused = on_refused,
 		.arg = backend,
 	};
 	int netlink = choose_netlink(backend, err);
@@ -239,6 +241,13 @@ static void on_repaired(void *arg)
 
 	if (backend->events->repaired)
 		backend->events->repaired(backend->events->arg);
+}
+
+static void on_refused(void *arg, const struct backend_refusal *refusal)
+{
+	const struct backend *backend = arg;
+
+	backend->events->refused(backend->events->arg, refusal);
 }
 
 static void start_watching(struct backend *backend)

@@ -38,9 +38,10 @@ static struct refused *tell_refused(struct nft_left *left, const char *key, cons
 	refused->key = xstrdup(key);
 	refused->text = xstrdup(text);
 	map_set(&left->told, refused->key, refused);
-	log_error("The kernel refused the rules of a Service, leaving it as it is",
-		  KV("ipFamily", LOG_STR(ip_family(left))), KV("service", LOG_STR(key)),
-		  KV("err", LOG_STR(text)));
+	left->refused(left->arg, &(struct backend_refusal){.service = refused->key,
+							   .port = refused->key,
+							   .reason = refused->text,
+							   .kept = true});
 	return refused;
 }
 
@@ -64,7 +65,7 @@ void nft_left_tell_accepted(struct nft_left *left)
 	while ((refused = map_next(&left->told, &at))) {
 		if (map_get(&left->left, refused->key))
 			continue;
-		log_info("The kernel takes the rules of a Service again",
+		log_info("The kernel accepts the rules of a Service again",
 			 KV("ipFamily", LOG_STR(ip_family(left))),
 			 KV("service", LOG_STR(refused->key)));
 		forget_refused(left, refused->key);

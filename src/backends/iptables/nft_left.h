@@ -11,12 +11,15 @@
  * Chains that should be deleted but that foreign rules lead to are in `held`.
  */
 
+#include "backends/backend.h"
 #include "base/err.h"
 #include "base/map.h"
 #include "model/model.h"
 
 struct nft_left {
 	enum family family;
+	void (*refused)(void *arg, const struct backend_refusal *refusal);
+	void *arg;
 	struct map left; /* by the key of the Service; the values are those of `told` */
 	struct map told;
 	struct map held; /* names of chains of table nat, as their own values */

@@ -283,7 +283,9 @@ int nft_sync_new(const struct nft_sync_input *input, struct nft_sync **ret, stru
 	int r;
 
 	sync->input = *input;
-	sync->family = sync->left.family = input->settings->family;
+	sync->family = input->settings->family;
+	sync->left = (struct nft_left){
+		.family = sync->family, .refused = input->refused, .arg = input->arg};
 	sync->audit_events = nft_repair_audit_events(sync);
 	nft_damage_jumps_init(&sync->jumps, sync->family);
 	sync->timer = evtimer_new(input->loop, nft_repair_on_timer, sync);

@@ -31,6 +31,8 @@ struct nft_sync_input {
 	void (*done)(void *arg, const struct backend_result *result);
 	void (*flushed)(void *arg, const char *what); /* tables are gone: a full sync is wanted */
 	void (*repaired)(void *arg); /* what others had changed is right again; NULL: nobody asks */
+	void (*refused)(void *arg,
+			const struct backend_refusal *refusal); /* as in backend_events */
 	void *arg;
 };
 

@@ -354,7 +354,7 @@ static void tell_accepted(void *arg, const char *service)
 	const struct accepting *accepting = arg;
 
 	if (model_service(accepting->model, service))
-		log_info("The kernel no longer minds a Service that it had refused",
+		log_info("The kernel accepts the rules of a Service again",
 			 KV("ipFamily", LOG_STR(family_name(accepting->sync->settings->family))),
 			 KV("service", LOG_STR(service)));
 }

@@ -12,7 +12,7 @@ import socket
 import threading
 import time
 
-from lab.log import SLOWNESS
+from lab.log import PATIENCE, SLOWNESS
 from lab.server import reset_on_close
 
 CLASSES = {
@@ -27,8 +27,8 @@ CLASSES = {
 }
 #: A UDP request is a flow of its own. Ports that the kernel chose would come back while conntrack still knows them.
 PORTS = itertools.cycle(range(10000, 60000))
-#: Seconds within which an answer comes; more where PORTOLAN_LAB_SLOWNESS says so, as an emulated machine does.
-PATIENCE = 5.0 * SLOWNESS
+#: Seconds that a change under load may cost a request; who asks once is as patient as all else.
+PROMPT = 5.0 * SLOWNESS
 REQUEST = b"GET / HTTP/1.1\r\nHost: lab\r\n\r\n"
 
 
@@ -99,7 +99,7 @@ def request(address, port, proto="TCP", count=1, timeout=PATIENCE, sources=(None
 class Load:
     """Requests one after the other until told to stop."""
 
-    def __init__(self, address, port, proto="TCP", timeout=PATIENCE, source=None):
+    def __init__(self, address, port, proto="TCP", timeout=PROMPT, source=None):
         self._args = (address, port, proto, timeout, source)
         self._changed = threading.Condition()
         self._stopping = False

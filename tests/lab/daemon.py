@@ -61,7 +61,7 @@ class Daemon:
     def stop(self, number=signal.SIGTERM):
         """Its exit code; negative for a signal."""
         self.lab.node.agent.call("kill", pid=self.pid, number=number)
-        code = self.lab.node.agent.call("wait", pid=self.pid, timeout=PATIENCE / 2)
+        code = self.lab.node.agent.call("wait", within=PATIENCE + 5, pid=self.pid, timeout=PATIENCE)
         if code is None:
             raise TimeoutError(f"the daemon did not end after signal {number}")
         self.pid = None

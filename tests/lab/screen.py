@@ -14,7 +14,8 @@ import struct
 import termios
 import time
 
-PATIENCE = 20
+from lab.log import PATIENCE
+
 SEQUENCE = re.compile(rb"\033\[(\??)([0-9;]*)([A-Za-z])")
 MODES = {"1049": "other buffer", "25": "cursor", "7": "wrapping"}
 
@@ -124,14 +125,8 @@ class Screen:
     def end(self):
         """Waits for the end; the exit code, or minus the signal."""
         while self._read(0.1):
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            if pid:
-                self.status = os.waitstatus_to_exitcode(status)
-                while self._read(0.1) and select.select([self.fd], [], [], 0)[0]:
-                    pass
-                break
-        if self.status is None:
-            self.status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+            pass
+        self.status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         return self.status
 
     def close(self):

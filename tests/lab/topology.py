@@ -366,7 +366,7 @@ def quick_ipv6(namespace):
         raise Refused("the kernel has no IPv6")
 
 
-def wait_for(condition, timeout=10, step=0.02, what="the condition"):
+def wait_for(condition, timeout=20, step=0.02, what="the condition"):
     """For the rare state that nobody announces: asks again and again, and fails loudly."""
     timeout *= SLOWNESS
     deadline = time.monotonic() + timeout

@@ -13,7 +13,7 @@ from lab.check import names, served
 from lab.manifests import Service
 from lab.topology import wait_for
 
-ROOM = 20
+ROOM = 50
 FULL = "portolan_affinity_full_service_ports"
 TABLE = {4: ("ip", "kube-proxy"), 6: ("ip6", "kube-proxy")}
 #: The default of --affinity-clients.
@@ -65,7 +65,7 @@ def test_a_service_with_too_many_clients_fills_its_own_map(small, family):
     quiet = Service("quiet", 210, small.pods, affinity=10800)
     loud = Service("loud", 211, small.pods, affinity=10800)
     small.serve(quiet, loud)
-    before = pods_of(small, quiet, family, addresses(small, family, range(1, 16)))
+    before = pods_of(small, quiet, family, addresses(small, family, range(1, 46)))
     assert set(before.values()) == names(small.pods)
     since = len(small.daemon.log.lines)
     pods_of(small, loud, family, addresses(small, family, range(1, 121)))

@@ -149,8 +149,8 @@ def test_what_changed_while_the_daemon_was_away_is_in_force_on_its_return(cluste
     kept.pods = cluster.pods[:1]
     cluster.daemon.write_services(kept, new)
     cluster.daemon.start()
-    assert served(cluster.node.request(kept.cluster_ip[family], 80, proto, count=20)) == names(cluster.pods[:1])
-    assert served(cluster.node.request(new.cluster_ip[family], 80, proto, count=20)) == names(cluster.pods[1:])
+    assert served(cluster.node.request(kept.cluster_ip[family], 80, proto, count=40)) == names(cluster.pods[:1])
+    assert served(cluster.node.request(new.cluster_ip[family], 80, proto, count=40)) == names(cluster.pods[1:])
     assert errors(cluster.pods[0].request(gone.cluster_ip[family], 80, proto, **GONE))
 
 

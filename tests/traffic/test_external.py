@@ -39,14 +39,14 @@ def test_node_port_in_nftables_mode_is_on_the_primary_address_unless_told_otherw
 
 def test_node_port_from_a_pod(cluster, family, proto):
     web = cluster.service(22, cluster.pods[1:], kind="NodePort", proto=proto)
-    answers = cluster.pods[0].request(NODE[family], web.node_port, proto, count=20)
+    answers = cluster.pods[0].request(NODE[family], web.node_port, proto, count=40)
     assert served(answers) == names(cluster.pods[1:])
     assert sources(answers) == {BRIDGE[family]}
 
 
 def test_node_port_on_localhost_works_for_ipv4_only(cluster, mode, family, proto):
     web = cluster.service(23, cluster.pods, kind="NodePort", proto=proto)
-    answers = cluster.node.request(LOOPBACK[family], web.node_port, proto, count=20)
+    answers = cluster.node.request(LOOPBACK[family], web.node_port, proto, count=60, parallel=20)
     if family == 4 and mode == "iptables":
         assert served(answers) == names(cluster.pods)
         assert sources(answers) == {BRIDGE[4]}
@@ -83,7 +83,7 @@ def test_load_balancer_ip_from_everywhere(cluster, family, proto):
 def test_external_ip_from_everywhere(cluster, family, proto):
     web = cluster.service(27, cluster.pods, external=True, proto=proto)
     for place in (cluster.client, cluster.node, cluster.pods[0]):
-        answers = place.request(web.external_ip[family], web.port, proto, count=30)
+        answers = place.request(web.external_ip[family], web.port, proto, count=60)
         assert served(answers) == names(cluster.pods), place.name
         assert sources(answers) == {BRIDGE[family]}, place.name
 

@@ -276,7 +276,7 @@ def test_packets_to_cluster_ips_that_nobody_has_are_dropped(cluster, squatter, f
         assert errors(asked.answers()) == {"timeout"}
     assert talk.ask().pod == "squatter"
     talk.close()
-    assert refused_at_once(cluster.pods[0].request(web.cluster_ip[family], 9999), family, "TCP")
+    assert refused_at_once(cluster.pods[0].request(web.cluster_ip[family], 9999, count=3, parallel=3), family, "TCP")
     assert served(cluster.pods[0].request(web.cluster_ip[family], web.port)) <= names(cluster.pods)
     cluster.serve(web)
     assert all(served(place.request(*ask)) == {"squatter"} for place in places)
@@ -312,7 +312,7 @@ class Aged:
 
 def test_clients_keep_their_pods_over_a_restart(cluster, family):
     web = cluster.service(178, cluster.pods, affinity=600)
-    clients = [cluster.lab.distant(family, host) for host in range(1, 31)]
+    clients = [cluster.lab.distant(family, host) for host in range(1, 61)]
     first = [answer.pod for answer in cluster.client.request(web.cluster_ip[family], web.port, sources=clients)]
     assert set(first) == names(cluster.pods)
     cluster.daemon.kill()

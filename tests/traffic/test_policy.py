@@ -76,7 +76,7 @@ def test_internal_local_without_local_endpoint_is_dropped(cluster, family, proto
 
 def test_internal_local_says_nothing_about_node_ports(cluster, family, proto):
     web = cluster.service(48, cluster.remote_pods, proto=proto, kind="NodePort", internalTrafficPolicy="Local")
-    answers = cluster.client.request(NODE[family], web.node_port, proto, count=20)
+    answers = cluster.client.request(NODE[family], web.node_port, proto, count=40)
     assert served(answers) == names(cluster.remote_pods)
 
 

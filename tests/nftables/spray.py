@@ -33,7 +33,7 @@ class Spray:
             client.ip('route add local {}/{} dev lo'.format(*CLIENTS[family]))
         remote.sysctl(net__ipv6__ip_nonlocal_bind=1)
         # flows of one question must not be known to the connection tracking of the next
-        node.sysctl(net__netfilter__nf_conntrack_udp_timeout=2)
+        node.sysctl(net__netfilter__nf_conntrack_udp_timeout=5)
         self.numbers = {Endpoint(number).address[family]: number for number in range(1000) for family in (4, 6)}
         remote.spawn(sys.executable, '-B', AGENT, 'serve', str(PORT))[1].wait_line('ready')
 

@@ -16,7 +16,7 @@ import time
 
 IP_PKTINFO, IPV6_RECVPKTINFO, IPV6_PKTINFO = 8, 49, 50
 AT_A_TIME = 200
-PATIENCE = 3
+PATIENCE = 20
 
 
 def open_server(family, port):

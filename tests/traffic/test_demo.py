@@ -63,7 +63,7 @@ def processes_of(demo):
 
 
 def nothing_left(demo):
-    wait_for(lambda: not processes_of(demo), timeout=5, what="the end of the lab's processes")
+    wait_for(lambda: not processes_of(demo), what="the end of the lab's processes")
 
 
 @pytest.mark.parametrize("user", USERS)
@@ -87,7 +87,7 @@ def test_interrupted_demo_cleans_up(number, point):
             break
     demo.send_signal(number)
     demo.stdout.read()
-    assert demo.wait(10) == 128 + number
+    assert demo.wait(LIMIT) == 128 + number
     nothing_left(demo)
 
 

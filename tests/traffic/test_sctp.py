@@ -8,7 +8,8 @@ import itertools
 
 import pytest
 
-from lab.topology import BRIDGE, CLIENT, NODE, SctpListener
+from lab.log import PATIENCE
+from lab.topology import BRIDGE, CLIENT, NODE, SctpListener, wait_for
 
 TAGS = itertools.count(0x706F7274)
 
@@ -17,11 +18,11 @@ def listen(cluster, family):
     return {pod.name: SctpListener(pod.namespace, family) for pod in cluster.pods}
 
 
-def send(place, listeners, address, port, timeout=5.0):
+def send(place, listeners, address, port):
     """Sends one INIT and says who heard what; only one pod may."""
     tag = next(TAGS)
     place.agent.call("sctp_send", address=address, port=port, source_port=40000 + tag % 20000, tag=tag)
-    waiting = {name: listener.wait(tag, timeout) for name, listener in listeners.items()}
+    waiting = {name: listener.wait(tag, PATIENCE) for name, listener in listeners.items()}
     return {name: heard for name, wait in waiting.items() if (heard := wait.result())}
 
 
@@ -63,12 +64,14 @@ def test_init_with_the_local_policy_keeps_its_source(cluster, family):
 def test_inits_reach_every_pod_one_each(cluster, family):
     web = cluster.service(82, cluster.pods, proto="SCTP", target=9899)
     listeners = listen(cluster, family)
-    reached = set()
-    for _ in range(60):
-        tag = next(TAGS)
+    tags = [next(TAGS) for _ in range(60)]
+    for tag in tags:
         cluster.client.agent.call("sctp_send", address=web.cluster_ip[family], port=80, source_port=tag % 60000, tag=tag)
-        waiting = {name: listener.wait(tag, 0.02) for name, listener in listeners.items()}
-        heard = [name for name, wait in waiting.items() if wait.result()]
-        assert len(heard) <= 1, heard
-        reached.update(heard)
-    assert reached == set(listeners)
+
+    def heard(tag):
+        return [name for name, listener in listeners.items() if listener.wait(tag, 0).result()]
+
+    wait_for(lambda: all(map(heard, tags)), what="each INIT arrives")
+    reached = [heard(tag) for tag in tags]
+    assert all(len(pods) == 1 for pods in reached), reached
+    assert {pods[0] for pods in reached} == set(listeners)

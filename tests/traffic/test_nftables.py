@@ -213,9 +213,11 @@ def test_groups_are_resized_while_clients_connect(cluster, family):
     loads = [cluster.pods[0].load(web.cluster_ip[family], web.port, "TCP"), cluster.client.load(NODE[family], web.node_port, "TCP"),
              cluster.pods[1].load(web.cluster_ip[family], web.port, "TCP")]
     draw = random.Random(172)
-    for _ in range(200):
+    for change in range(200):
         web.pods = draw.sample(pods, draw.randint(1, len(pods)))
         cluster.daemon.write_services(web)
+        for load in loads if change % 10 == 9 else ():
+            load.wait(3)
     cluster.daemon.wait_in_force()
     for load in loads:
         load.wait(20)

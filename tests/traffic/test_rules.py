@@ -97,6 +97,7 @@ def random_service(chance, cluster, number):
 def test_many_changes_end_where_a_first_sync_would(clusters, writer, seed):
     """Partial syncs, one after the other; after each the kernel holds neither less nor more."""
     cluster = clusters(f"--iptables-writer={writer}")
+    canaries_are_there(cluster)
     chance = random.Random(seed)
     services = {}
     for _ in range(12):

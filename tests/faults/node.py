@@ -59,7 +59,7 @@ while True:
 
 CLIENT = """
 import socket, sys
-with socket.create_connection((sys.argv[1], 80), timeout=5) as connection:
+with socket.create_connection((sys.argv[1], 80), timeout=20) as connection:
     sys.exit(connection.recv(16) != b"pod")
 """
 
@@ -155,6 +155,11 @@ class Daemon:
         for family in "46":
             self.wait_log(rf'"First sync done" ipFamily="IPv{family}"')
         return self
+
+    def said(self, pattern, since=0):
+        """The lines of the log so far that are like this."""
+        self.mark()
+        return [line for line in self.lines[since:] if re.search(pattern, line)]
 
     def alive(self):
         return self.process.poll() is None

@@ -23,7 +23,7 @@ print(connection.getresponse().status, time.monotonic() - begun)
 
 METRICS = """
 import http.client
-connection = http.client.HTTPConnection("127.0.0.1", 10249, timeout=5)
+connection = http.client.HTTPConnection("127.0.0.1", 10249, timeout=20)
 connection.request("GET", "/metrics")
 print(connection.getresponse().read().decode())
 """

@@ -312,15 +312,18 @@ static void service_cidrs_without_an_answer_hold_up_the_rest_for_the_grace(void 
 	assert_int_equal(world.synced, 1);
 }
 
-/* Each failure of theirs would begin it anew. */
+/* Each failure of theirs would begin it anew: then it is 6.4 s at least. A busy machine may try again. */
 static void service_cidrs_that_fail_do_not_put_off_the_grace(void **state attr_unused)
 {
 	const enum answer answer = ANSWER_UNKNOWN;
-	int64_t took = run_with(ANSWER_SILENCE, &answer, 4000, 30000);
+	int64_t took = INT64_MAX;
 
-	assert_true(world.asked_for_cidrs >= 2);
-	assert_int_equal(world.synced, 1);
-	assert_true(took < 6200 * CLOCK_NS_PER_MS); /* else it is 6.4 s at least */
+	for (int i = 0; i < 3 && took >= 6200 * CLOCK_NS_PER_MS; i++) {
+		took = run_with(ANSWER_SILENCE, &answer, 4000, 30000);
+		assert_true(world.asked_for_cidrs >= 2);
+		assert_int_equal(world.synced, 1);
+	}
+	assert_true(took < 6200 * CLOCK_NS_PER_MS);
 }
 
 int main(void)

@@ -654,17 +654,36 @@ static void an_editors_save_does_not_make_objects_vanish(void **state attr_unuse
 	assert_said("");
 }
 
+/* Truncates the file, and writes half of it. */
+static FILE *begin_writing(const char *path)
+{
+	FILE *file = fopen(path, "w");
+
+	assert_non_null(file);
+	fputs(SERVICE("a", 2), file);
+	fflush(file);
+	return file;
+}
+
+/* It waits for two seconds, no longer: a slow machine tries again. */
 static void a_file_being_written_waits_for_its_writer(void **state attr_unused)
 {
 	char *path cleanup_free = path_of("a.yaml");
-	FILE *file;
+	FILE *file = NULL;
+	int64_t before;
 
-	write_file("a.yaml", SERVICE("a", 1) "---\n" SERVICE("b", 1));
 	start();
-	file = fopen(path, "w"); /* truncates */
-	fputs(SERVICE("a", 2), file);
-	fflush(file);
-	wait_settled(); /* another file's change does not make us read it either */
+	do {
+		if (file)
+			fclose(file);
+		write_file("a.yaml", SERVICE("a", 1) "---\n" SERVICE("b", 1));
+		wait_settled();
+		text_done(&told);
+		text_init(&told);
+		before = now_ms();
+		file = begin_writing(path);
+		wait_settled(); /* another file's change does not make us read it either */
+	} while (now_ms() - before >= 2000);
 	assert_false(holds(&told, "-svc default/b"));
 	assert_false(holds(&told, "+svc default/a:2"));
 	fputs("---\n" SERVICE("b", 2), file);

@@ -151,7 +151,6 @@ static void the_first_has_it_at_once(void **state attr_unused)
 static void the_second_has_it_when_the_first_has_ended(void **state attr_unused)
 {
 	struct instance first, second;
-	int64_t begun_ns;
 
 	start(&first);
 	start(&second);
@@ -160,10 +159,9 @@ static void the_second_has_it_when_the_first_has_ended(void **state attr_unused)
 		event_base_loop(loop, EVLOOP_NONBLOCK);
 	assert_int_equal(second.mine, 0);
 	node_lock_free(first.lock);
-	begun_ns = clock_now_ns();
-	run_until(&second.mine);
-	/* told by the kernel, not found by looking now and then */
-	assert_in_range(clock_now_ns() - begun_ns, 0, CLOCK_NS_PER_SECOND);
+	/* told by the kernel, not found by looking now and then: no time need pass */
+	event_base_loop(loop, EVLOOP_NONBLOCK);
+	assert_int_equal(second.mine, 1);
 	assert_int_equal(second.waiting, 1);
 	assert_int_equal(second.asked, 0);
 	node_lock_free(second.lock);
@@ -252,7 +250,7 @@ static void a_holder_that_hangs_up_is_not_hammered(void **state attr_unused)
 	int connections = 0;
 
 	start(&second);
-	while (clock_now_ns() < end_ns) {
+	while (clock_now_ns() < end_ns || connections < 2) { /* a busy machine may lose that time */
 		int client = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
 
 		connections += client >= 0;

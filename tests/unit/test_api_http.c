@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "api_peer.h"
+#include "own_ports.h"
 #include "sources/api_http.h"
 
 #define BIG      (20u << 20) /* more than all windows */
@@ -864,5 +865,5 @@ int main(void)
 	};
 
 	signal(SIGPIPE, SIG_DFL); /* the client must not need it ignored */
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, own_ports, NULL);
 }

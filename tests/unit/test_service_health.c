@@ -23,6 +23,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "own_ports.h"
 
 #define PATIENCE_NS (20 * CLOCK_NS_PER_SECOND)
 
@@ -234,5 +235,5 @@ int main(void)
 		cmocka_unit_test(a_port_in_use_is_reported_once_and_opened_later),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, own_ports, NULL);
 }

@@ -25,7 +25,7 @@ HEALTH = 10256
 ASK = """
 import http.client, json, sys
 address, port, path, method, headers, body = sys.argv[1], int(sys.argv[2]), *sys.argv[3:]
-connection = http.client.HTTPConnection(address, port, timeout=10)
+connection = http.client.HTTPConnection(address, port, timeout=20)
 try:
     connection.request(method, path, body or None, json.loads(headers))
     answer = connection.getresponse()
@@ -99,8 +99,10 @@ class Host(Lab):
         self.node.agent.call("kill", pid=self.pid_of_daemon, number=number)
 
     def wait(self):
-        code = self.node.agent.call("wait", pid=self.pid_of_daemon, timeout=15)
+        """Its exit code; then the log is whole."""
+        code = self.node.agent.call("wait", pid=self.pid_of_daemon, timeout=30)
         assert code is not None, "the daemon did not end"
+        self.log.wait(lambda: self.log.ended, "the end of the log")
         return code
 
     def status(self, key):
@@ -133,7 +135,7 @@ class Host(Lab):
         argv = [address, str(port), path, method, json.dumps(headers), body]
         return Answer(*json.loads(self.node.run(sys.executable, "-c", ASK, *argv)))
 
-    def run_client(self, code, *argv, timeout=60):
+    def run_client(self, code, *argv, timeout=300):
         """What a client prints, as JSON."""
         return json.loads(self.node.run(sys.executable, "-c", code, *map(str, argv), timeout=timeout))
 

@@ -16,7 +16,7 @@ SERVICE_PORT = 31050
 #: Sends bytes and tells what comes back, up to the end.
 RAW = """
 import json, socket, sys
-one = socket.create_connection(("127.0.0.1", int(sys.argv[1])), timeout=10)
+one = socket.create_connection(("127.0.0.1", int(sys.argv[1])), timeout=20)
 one.sendall(sys.argv[2].encode().decode("unicode_escape").encode())
 one.shutdown(socket.SHUT_WR)
 answer = b""

@@ -29,7 +29,7 @@ def running(hosts, mode):
     web.pods.append(Pod("b", 4, "elsewhere"))
     host.write(web)
     for family in ("IPv4", "IPv6"):
-        host.log.wait_line(f'"Sync done" ipFamily="{family}"')
+        host.log.wait_line(f'"Sync done" ipFamily="{family}" full=false')
     for path in ("/healthz", "/livez"):
         host.ask(path, 10256)
     return host
@@ -167,7 +167,7 @@ def test_an_address_that_is_taken_is_tried_again(host):
     host.log.wait_line('"A server cannot start, trying again every 5 s" server="metrics".*127.0.0.1:10249')
     assert host.ask("/healthz", 10256).status == 200, "the other one is not concerned"
     host.node.run("python3", "-c", "import socket; socket.create_connection(('127.0.0.1', 10249))")  # lets go of it
-    holder.result(10)
+    holder.result(60)
     host.log.wait_line('"Listening" server="metrics"')
     assert host.ask("/healthz").body == "ok"
 
@@ -200,7 +200,7 @@ def test_addresses_as_flags_say(host):
 CROWD = """
 import json, socket, sys
 held = [socket.create_connection(("127.0.0.1", 10249)) for _ in range(int(sys.argv[1]))]
-with socket.create_connection(("127.0.0.1", 10249), timeout=5) as late:
+with socket.create_connection(("127.0.0.1", 10249), timeout=20) as late:
     late.sendall(b"GET /proxyMode HTTP/1.1\\r\\nHost: localhost\\r\\n\\r\\n")
     answer = late.recv(4096).decode()
 print(json.dumps(answer.split("\\r\\n")[0]))
@@ -208,7 +208,7 @@ print(json.dumps(answer.split("\\r\\n")[0]))
 
 HUGE = """
 import json, socket
-with socket.create_connection(("127.0.0.1", 10249), timeout=5) as one:
+with socket.create_connection(("127.0.0.1", 10249), timeout=20) as one:
     try:
         one.sendall(b"GET / HTTP/1.1\\r\\n" + b"X-Long: " + b"x" * 1000000)
     except OSError:
@@ -256,7 +256,7 @@ FLOOD = """
 import http.client, json, sys, threading
 errors, per_thread = [], int(sys.argv[1])
 def work():
-    connection = http.client.HTTPConnection("127.0.0.1", 10249, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", 10249, timeout=60)
     for _ in range(per_thread):
         try:
             connection.request("GET", "/metrics")

@@ -77,6 +77,6 @@ def test_a_password_in_a_url_is_told_to_its_server_alone(host, kind, asked, labe
 def test_nor_when_the_url_is_wrong(host, url):
     for flags in ([f"--master={url}"], [kubeconfig(host.folder, url)]):
         pid, log = host.node.spawn(program(), "run", *flags, f"--hostname-override={NODE}", "--v=9", "--conntrack-max-per-core=0")
-        assert host.node.agent.call("wait", pid=pid, timeout=15) != 0
+        assert host.node.agent.call("wait", pid=pid, timeout=30) != 0
         log.wait(lambda: log.ended, "its end")
         assert "server" in "".join(log.lines) and SECRET not in "".join(log.lines), log.lines

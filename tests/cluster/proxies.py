@@ -30,8 +30,8 @@ SOURCE = os.environ.get('PORTOLAN_CLUSTER_SOURCE', 'api')
 ASK = 'import sys, urllib.request as r; print(r.urlopen(sys.argv[1], timeout=20).read().decode())'
 TOOLS = {4: 'iptables', 6: 'ip6tables'}
 FAMILIES = tuple(TOOLS)
-PATIENCE = 30
-PERSISTENCE = 10
+PATIENCE = 90
+PERSISTENCE = 30
 MARKER = ('Service', 'default', 'marker')
 MARKER_PORT = 9
 

@@ -95,7 +95,7 @@ class Process:
     def stop(self, number):
         """Its exit code; negative for a signal."""
         self.namespace.agent.call('kill', pid=self.pid, number=number)
-        code = self.namespace.agent.call('wait', pid=self.pid, timeout=20)
+        code = self.namespace.agent.call('wait', pid=self.pid, timeout=40)
         assert code is not None, f'{self.argv[0]} did not end'
         return code
 
@@ -134,7 +134,7 @@ class Stage(Lab):
         self.wait_ready()
 
     def wait_ready(self):
-        wait_for(self._ready, 60, what='the API server is ready')
+        wait_for(self._ready, 180, what='the API server is ready')
 
     def _ready(self):
         for process in (self.etcd, self.api_server):

@@ -4,6 +4,7 @@
 PORTOLAN_OUTAGE=N makes the long outage N seconds, instead of 10.
 """
 import base64
+import itertools
 import os
 import re
 import signal
@@ -24,7 +25,8 @@ from world import World
 OUTAGE = float(os.environ.get('PORTOLAN_OUTAGE', '10'))
 FLAGS = (f'--cluster-cidr={CLUSTER_CIDR}',)
 #: Both may have waited longer and longer before they try again.
-PATIENCE = 75 + OUTAGE
+PATIENCE = 90 + OUTAGE
+CHANGES = itertools.count()
 #: Objects in a page: with more, a list has to go on in another.
 PAGE = 500
 
@@ -66,13 +68,18 @@ def saved(pair):
     return [rules.lines(pair.proxies[1].begin_save(family)()) for family in FAMILIES]
 
 
+def happened(channel, what, count):
+    """Whether the meddler did it so often, within what anybody waits before the next try."""
+    return channel.call('wait', within=PATIENCE + 20, what=what, count=count, timeout=PATIENCE)
+
+
 def portolan(pair):
     return pair.proxies[1].process
 
 
 def changed(world, number=0):
     """Something is new, so that agreeing takes news; no two Services have the same address."""
-    address = 200 * number + time.time_ns() % 200
+    address = 200 * number + next(CHANGES) % 200
     world.service(f's{number}', port('http'), type='NodePort', externalIPs=objects.addresses('external', [address]))
 
 
@@ -114,9 +121,9 @@ def test_server_killed_in_the_middle_of_the_first_list(stage, world, meddler):
     channel, kubeconfig = meddler
     channel.call('set', rules=[{'match': '/services?', 'stall_after': 5000}])
     with Pair(stage, *FLAGS, kubeconfig=kubeconfig) as pair:
-        assert channel.call('wait', what='stalled', count=1, timeout=20)
+        assert happened(channel, 'stalled', 1)
         for path in ('livez', 'healthz'):  # as kube-proxy, whose servers do not wait for lists either
-            wait_for(lambda path=path: pair.proxies[1].ask(path, 10256), 20, what=f'/{path} is answered')
+            wait_for(lambda path=path: pair.proxies[1].ask(path, 10256), 60, what=f'/{path} is answered')
         stage.stop_api_server()
         assert 'faults/' not in str(saved(pair)), 'half of a list is no list'
         channel.call('set', rules=[])
@@ -139,13 +146,13 @@ def test_connections_from_before_the_start_are_not_counted_as_new(stage, world, 
 
     proxy.start()
     try:
-        assert channel.call('wait', what='stalled', count=1, timeout=20)
-        wait_for(lambda: proxy.ask('metrics'), 20, what='metrics are served')
+        assert happened(channel, 'stalled', 1)
+        wait_for(lambda: proxy.ask('metrics'), 60, what='metrics are served')
         channel.call('set', rules=[])
         for family in FAMILIES:
             proxy.process.log.wait_line(f'"First sync done" ipFamily="IPv{family}"', timeout=PATIENCE)
         rounds = value('traffic_rounds_total')
-        wait_for(lambda: value('traffic_rounds_total') >= rounds + 2, 30, step=0.2, what='a round that knows all Services')
+        wait_for(lambda: value('traffic_rounds_total') >= rounds + 2, 60, step=0.2, what='a round that knows all Services')
         assert value('connections_total', service='s0') == 0
     finally:
         proxy.kill()
@@ -160,10 +167,10 @@ def test_new_list_cut_in_the_middle_changes_nothing(stage, world, meddler):
         before = saved(pair)
         lists = [{'match': part, 'stall_after': 3000} for part in ('sendInitialEvents=true', 'limit=')]
         channel.call('set', rules=[*lists, {'match': 'resourceVersion=', 'status': 410}])
-        assert channel.call('wait', what='stalled', count=2, timeout=30)
+        assert happened(channel, 'stalled', 2)
         assert saved(pair) == before
         channel.call('set', rules=[{'match': 'watch=', 'status': 503}, {'match': 'limit=', 'status': 503}])
-        assert channel.call('wait', what='meddled', count=2, timeout=30)
+        assert happened(channel, 'meddled', 2)
         assert saved(pair) == before
         channel.call('set', rules=[])
         changed(world, 1)
@@ -198,7 +205,7 @@ def test_nonsense_instead_of_answers(stage, world, meddler):
         before = saved(pair)
         for name, answers in NONSENSE.items():
             channel.call('set', rules=answers)
-            assert channel.call('wait', what='meddled', count=1, timeout=40), name
+            assert happened(channel, 'meddled', 1), name
             assert saved(pair) == before, name
         channel.call('set', rules=[])
         changed(world, 2)
@@ -216,7 +223,7 @@ def test_token_rotated(stage, world):
         stage.proxy_token = 'rotated' + stage.proxy_token
         line = len(portolan(pair).log.lines)
         stage.resume_api_server()
-        portolan(pair).log.wait_line('401|nauthorized', line, timeout=40)
+        portolan(pair).log.wait_line('401|nauthorized', line, timeout=PATIENCE)
         assert saved(pair) == before
         os.rename(stage.write('token.new', stage.proxy_token), file)
         changed(world, 3)
@@ -235,7 +242,7 @@ def test_connections_that_lead_nowhere(stage, world):
                 stage.control_plane.run('iptables', '-w', '-A', chain, '-p', 'tcp', side, number, '-j', 'DROP')
         assert saved(pair) == before
         changed(world, 4)
-        pair.agree(patience=90)
+        pair.agree(patience=PATIENCE)
         stage.control_plane.run('iptables', '-F')
 
 

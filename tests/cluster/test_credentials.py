@@ -13,7 +13,7 @@ from stage import CLUSTER_CIDR, PORT, Missing, Stage
 
 FLAGS = (f'--cluster-cidr={CLUSTER_CIDR}',)
 #: Both may have waited longer and longer before they try again.
-PATIENCE = 75
+PATIENCE = 90
 #: Leads to the API server, and is not in its certificate.
 OTHER_ADDRESS = '172.30.0.250'
 PLUGIN = """#!/bin/sh
@@ -96,7 +96,7 @@ def portolan(pair):
 
 
 def refused(pair, since=0):
-    portolan(pair).log.wait_line('does not accept our credentials', since, timeout=40)
+    portolan(pair).log.wait_line('does not accept our credentials', since, timeout=PATIENCE)
 
 
 def test_client_certificate_in_the_kubeconfig(stage):
@@ -144,7 +144,7 @@ def test_tls_server_name_stands_in_for_an_address_that_the_certificate_lacks(sta
     server = f'https://{OTHER_ADDRESS}:{PORT}'
     kubeconfig = stage.kubeconfig('elsewhere', server)
     with Pair(stage, *FLAGS, kubeconfig=kubeconfig) as pair:
-        portolan(pair).log.wait_line('No secure connection to the API server', 0, timeout=40)
+        portolan(pair).log.wait_line('No secure connection to the API server', 0, timeout=PATIENCE)
         stage.kubeconfig('elsewhere.new', server, cluster={'tls-server-name': 'kubernetes.default.svc'})
         os.rename(stage.path('elsewhere.new'), kubeconfig)
         pair.agree(patience=PATIENCE)
@@ -152,7 +152,7 @@ def test_tls_server_name_stands_in_for_an_address_that_the_certificate_lacks(sta
 
 def confined(pair):
     """Is Portolan in its sandbox, with a process beside it that starts the plugin?"""
-    line = next(line for line in portolan(pair).log.lines if 'Entered the sandbox' in line)
+    line = portolan(pair).log.wait_line('Entered the sandbox').string
     return 'capabilities="NET_ADMIN" seccomp=' in line and 'launcher=0' not in line
 
 
@@ -177,7 +177,7 @@ def test_plugin_is_asked_again_when_its_token_expires(stage):
         stage.proxy_token = 'second' + stage.proxy_token
         replace(stage, 'plugin-token', stage.proxy_token)
         first = count()  # a run that begins later gives the second token
-        wait_for(lambda: count() > first, 40, what='the plugin has been run again')
+        wait_for(lambda: count() > first, 90, what='the plugin has been run again')
         stage.resume_api_server()
         pair.agree(patience=PATIENCE)
         assert portolan(pair).pid == pid
@@ -200,4 +200,4 @@ def test_another_plugin_needs_a_new_start(stage):
         os.rename(stage.path('plugged-once.new'), kubeconfig)
         stage.stop_api_server()
         stage.resume_api_server()
-        portolan(pair).log.wait_line('differs from what was allowed before the sandbox was entered', line, timeout=60)
+        portolan(pair).log.wait_line('differs from what was allowed before the sandbox was entered', line, timeout=PATIENCE)

@@ -35,7 +35,7 @@ def kube_system(stage):
 
 @pytest.mark.parametrize('file,thing', documents(), ids=names())
 def test_the_server_takes_it(stage, file, thing):
-    wait_for(lambda: kube_system(stage), 30, what='the API server has made its namespaces')
+    wait_for(lambda: kube_system(stage), 90, what='the API server has made its namespaces')
     path = GROUPS[thing['kind']].format(thing['metadata'].get('namespace'))
     made = stage.api.call('POST', path + '?dryRun=All&fieldValidation=Strict', thing)
     assert made['metadata']['name'] == thing['metadata']['name'], file

@@ -3,7 +3,7 @@
 import pytest
 
 from lab.topology import wait_for
-from proxies import Pair
+from proxies import PATIENCE, Pair
 from stage import NODE
 from test_settings import CIDRS
 from world import World
@@ -38,7 +38,7 @@ def event(api, namespace, reason):
 def hold(node, *ports):
     """Another program has them."""
     node.agent.start('run', argv=['python3', '-c', HOLD, *map(str, ports)])
-    wait_for(lambda: all(node.run('ss', '-Hltn').count(f':{port} ') == 2 for port in ports), what='the ports are held')
+    wait_for(lambda: all(node.run('ss', '-Hltn').count(f':{port} ') == 2 for port in ports), PATIENCE, what='the ports are held')
 
 
 def birth_cry(api, proxy):
@@ -46,7 +46,7 @@ def birth_cry(api, proxy):
     api.call('DELETE', events('default'))
     proxy.start()
     try:
-        told = wait_for(lambda: event(api, 'default', 'Starting'), timeout=20, what=f'the Event of {proxy.name}')
+        told = wait_for(lambda: event(api, 'default', 'Starting'), PATIENCE, what=f'the Event of {proxy.name}')
     finally:
         proxy.kill()
     return {name: value for name, value in told.items() if name not in ('metadata', 'eventTime')}
@@ -65,7 +65,7 @@ def test_ports_of_its_own_that_are_taken_are_told_before_a_hard_failure(stage):
     hold(node, *OWN_PORTS)
     proxy.start()
     try:
-        assert node.agent.call('wait', pid=proxy.process.pid, timeout=20) == 1
+        assert node.agent.call('wait', pid=proxy.process.pid, timeout=40) == 1
     finally:
         log = proxy.process.tail()
         proxy.kill()
@@ -90,11 +90,11 @@ def test_a_health_check_port_that_is_taken_and_a_table_that_fills_up(stage, mode
         proxy.start()
         world.service('web', type='LoadBalancer', externalTrafficPolicy='Local', healthCheckNodePort=HEALTH_PORT,
                       ingress=['203.0.113.55'])
-        told = wait_for(lambda: event(stage.api, f'events-{mode}', 'FailedToStartServiceHealthcheck'), what='the Event about the port')
+        told = wait_for(lambda: event(stage.api, f'events-{mode}', 'FailedToStartServiceHealthcheck'), PATIENCE, what='the Event about the port')
         assert (told['type'], told['regarding']['kind'], told['regarding']['name']) == ('Warning', 'Service', 'web')
         assert str(HEALTH_PORT) in told['note'] and 'in use' in told['note'], told['note']
         node.run('python3', '-c', FLOWS)
-        told = wait_for(lambda: event(stage.api, 'default', 'ConntrackTableFilling'), what='the Event about the table')
+        told = wait_for(lambda: event(stage.api, 'default', 'ConntrackTableFilling'), PATIENCE, what='the Event about the table')
         assert (told['type'], told['regarding']['kind'], told['regarding']['name']) == ('Warning', 'Node', NODE)
         assert 'conntrack.maxPerCore' in told['note'], told['note']
         stage.api.call('DELETE', f'{events("default")}/{told["metadata"]["name"]}')

@@ -13,7 +13,7 @@ from lab.topology import wait_for
 import configuration
 import objects
 from objects import away, port
-from proxies import Proxy
+from proxies import PATIENCE, Proxy
 
 GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, 'serving', 'kube-proxy.metrics')
 TRIGGER = 'endpoints.kubernetes.io/last-change-trigger-time'
@@ -87,22 +87,22 @@ def test_the_same_metrics(stage, mode):
                                healthCheckNodePort=HEALTH_PORT))
     try:
         for proxy in both:
-            proxy.namespace.agent.start('run', argv=['python3', '-c', HOLD, str(HEALTH_PORT)], timeout=120)
-            wait_for(lambda proxy=proxy: HELD in proxy.namespace.run('cat', '/proc/net/tcp6'), 10, what='the port is taken')
+            proxy.namespace.agent.start('run', argv=['python3', '-c', HOLD, str(HEALTH_PORT)], timeout=600)
+            wait_for(lambda proxy=proxy: HELD in proxy.namespace.run('cat', '/proc/net/tcp6'), PATIENCE, what='the port is taken')
             proxy.start()
         for proxy in both:
-            wait_for(lambda proxy=proxy: proxy.process.running() and proxy.ask('metrics'), 30, what=f'{proxy.name} answers')
-            wait_for(lambda proxy=proxy: synced(proxy, 'full_', 1), 30, what=f'{proxy.name} has synced')
+            wait_for(lambda proxy=proxy: proxy.process.running() and proxy.ask('metrics'), PATIENCE, what=f'{proxy.name} answers')
+            wait_for(lambda proxy=proxy: synced(proxy, 'full_', 1), PATIENCE, what=f'{proxy.name} has synced')
         for one in pods(api, 'web', away(1), away(2), time=_soon()):
             api.replace(one)
         for proxy in both:
-            wait_for(lambda proxy=proxy: synced(proxy, 'partial_', 1), 30, what=f'{proxy.name} has synced a change')
+            wait_for(lambda proxy=proxy: synced(proxy, 'partial_', 1), PATIENCE, what=f'{proxy.name} has synced a change')
             wait_for(lambda proxy=proxy: value(proxy, 'kubeproxy_network_programming_duration_seconds_count',
-                                               ip_family='IPv6') > 0, 30, what=f'{proxy.name} has timed it')
+                                               ip_family='IPv6') > 0, PATIENCE, what=f'{proxy.name} has timed it')
             for path in ('healthz', 'livez'):
                 assert proxy.ask(path, 10256)
         theirs, ours = (proxy.ask('metrics') for proxy in both)
-        wait_for(lambda: len(port_events(api, balanced)) >= 2, 30, what='both have recorded an Event')
+        wait_for(lambda: len(port_events(api, balanced)) >= 2, PATIENCE, what='both have recorded an Event')
         events = port_events(api, balanced)
     finally:
         for proxy in both:

@@ -13,8 +13,9 @@ import pytest
 
 import rules
 from objects import addresses, away, here, port
-from proxies import FAMILIES, TOOLS, Mirror, Pair, Proxy, marker_chain
+from proxies import FAMILIES, PATIENCE, TOOLS, Mirror, Pair, Proxy, marker_chain
 from lab.daemon import program
+from lab.topology import wait_for
 from stage import CLUSTER_CIDR, NODE
 from world import World
 
@@ -57,18 +58,19 @@ class Node:
         if proxy is self.kube_proxy:
             for family in FAMILIES:
                 chain = marker_chain(family, self.pair.markers.generation)
-                proxy.process.log.wait(lambda family=family, chain=chain: proxy.has_chain(family, chain), 'the marker was there')
-                proxy.process.log.wait_line(rf'"SyncProxyRules complete" ipFamily="IPv{family}"')
-            self.wait_canaries(proxy)
+                proxy.process.log.wait(lambda family=family, chain=chain: proxy.has_chain(family, chain), 'the marker was there', PATIENCE)
+                proxy.process.log.wait_line(rf'"SyncProxyRules complete" ipFamily="IPv{family}"', timeout=PATIENCE)
+            self.wait_canaries()
         else:
             for family in FAMILIES:
-                proxy.process.log.wait_line(SYNCED.format(family))
+                proxy.process.log.wait_line(SYNCED.format(family), timeout=PATIENCE)
         lines = list(proxy.process.log.lines)
         proxy.stop()
         return lines
 
-    def wait_canaries(self, proxy):
-        proxy.process.log.wait(lambda: sum('KUBE-PROXY-CANARY' in line for line in self.listing()) == 6, 'six canaries')
+    def wait_canaries(self):
+        """kube-proxy says nothing of them."""
+        wait_for(lambda: sum('KUBE-PROXY-CANARY' in line for line in self.listing()) == 6, PATIENCE, what='six canaries')
 
 
 @pytest.fixture(scope='module')

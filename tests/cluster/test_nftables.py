@@ -42,6 +42,8 @@ NOBODYS = {4: ['198.18.9.9', '192.0.2.11', '203.0.113.12'],
            6: ['2001:db8:18:9::9', '2001:db8:2::11', '2001:db8:3::11']}
 
 
+#: What each says when it has written all rules.
+SYNCED = {'kube-proxy': r'"SyncProxyRules complete" ipFamily="IPv{}"', 'portolan': r'"First sync done" ipFamily="IPv{}"'}
 #: Of the service network, and nobody's.
 UNALLOCATED = {4: '10.97.7.7', 6: 'fd00:10:96::f:7777'}
 
@@ -100,6 +102,8 @@ class NftPair(Pair):
     def know_ranges(self):
         """ServiceCIDRs that reach kube-proxy after its first sync get into the rules an hour later; so it is started again."""
         for _ in range(5):
+            for family in self.families:  # what is there may be a former life's
+                self.proxies[0].process.log.wait_line(SYNCED['kube-proxy'].format(family), timeout=PATIENCE)
             if all(ranges(self._table(self.proxies[0], family)) for family in self.families):
                 return
             self.restart('kube-proxy')
@@ -214,7 +218,7 @@ def test_packets_to_cluster_ips_that_nobody_has_are_dropped(stage, filled):
             change()
             for family in FAMILIES:
                 pair.proxies[1].process.log.wait(lambda family=family: verdicts(pair, more[family], family)[1] == {verdict},
-                                                 f'Portolan had seen the change (IPv{family})')
+                                                 f'Portolan had seen the change (IPv{family})', PATIENCE)
             pair.restart('kube-proxy')
             pair.markers.write()
             pair.know_ranges()
@@ -236,11 +240,11 @@ def test_a_service_with_more_clients_than_are_remembered_gets_an_event(stage, fi
         return re.search(r'(1000:\w+) \. 10\.244\.9\.9 \. \d+ :', listed)
 
     try:
-        number = log.wait(port, 'the Service was served')[1]
+        number = log.wait(port, 'the Service was served', PATIENCE)[1]
         proxy.namespace.run('nft', 'add', 'element', 'ip', 'kube-proxy', 'full-clients', f'{{ {number} timeout 60s }}')
         line = log.wait_line('"A Service with affinity has more clients than are remembered.*')[0]
         assert 'service="crowded/shop" servicePort="crowded/shop:http" clients=65536' in line
-        event = wait_for(lambda: told(stage.api, 'AffinityFull', 'crowded'), what='the Event has arrived')
+        event = wait_for(lambda: told(stage.api, 'AffinityFull', 'crowded'), PATIENCE, what='the Event has arrived')
         assert event['type'] == 'Warning' and event['note'].startswith('crowded/shop:http has session affinity and more clients than the 65536 ')
         assert (event['regarding']['kind'], event['regarding']['name']) == ('Service', 'shop')
     finally:
@@ -276,17 +280,17 @@ def test_the_younger_of_two_services_with_one_address_gets_an_event_and_takes_ov
         return f'198.18.77.7 . tcp . 80 comment "conflict/{name}:http"' in listed
 
     try:
-        log.wait(lambda: owner('zebra'), 'the older Service was served')
+        log.wait(lambda: owner('zebra'), 'the older Service was served', PATIENCE)
         younger_than(older, Younger)
         line = log.wait_line('"Two Services ask for the same destination, the older one has it".*')[0]
         assert 'destination="198.18.77.7:80/tcp" service="conflict/ant" owner="conflict/zebra"' in line
-        event = wait_for(lambda: told(stage.api, 'DestinationInUse'), what='the Event has arrived')
+        event = wait_for(lambda: told(stage.api, 'DestinationInUse'), PATIENCE, what='the Event has arrived')
         assert event['type'] == 'Warning'
         assert event['note'] == '198.18.77.7:80/tcp belongs to Service conflict/zebra, which goes first'
         assert (event['regarding']['kind'], event['regarding']['name']) == ('Service', 'ant')
         assert owner('zebra') and not owner('ant')
         world.remove('Service', 'zebra')
-        log.wait(lambda: owner('ant'), 'the younger Service had taken over')
+        log.wait(lambda: owner('ant'), 'the younger Service had taken over', PATIENCE)
     finally:
         proxy.kill()
         world.close()
@@ -303,7 +307,7 @@ def test_a_claim_on_a_cluster_ip_is_told_without_the_owner_to_another_tenant(sta
     try:
         line = proxy.process.log.wait_line('"A Service asks for the cluster IP of another one".*')[0]
         assert f'destination="{address}" service="thief-{mode}/evil" owner="owner-{mode}/dns"' in line
-        event = wait_for(lambda: told(stage.api, 'ClusterIPOfAnotherService', f'thief-{mode}'), what='the Event has arrived')
+        event = wait_for(lambda: told(stage.api, 'ClusterIPOfAnotherService', f'thief-{mode}'), PATIENCE, what='the Event has arrived')
         assert event['note'] == f'{address} is the cluster IP of another Service, which keeps its ports'
         assert (event['regarding']['kind'], event['regarding']['name']) == ('Service', 'evil')
         assert 'owner-' not in str(event)
@@ -340,9 +344,8 @@ class Relay:
             self.running.kill()
         self.running = self.proxies[name]
         self.running.start()
-        done = {'kube-proxy': r'"SyncProxyRules complete" ipFamily="IPv{}"', 'portolan': r'"First sync done" ipFamily="IPv{}"'}[name]
         for family in FAMILIES:
-            self.running.process.log.wait_line(done.format(family))
+            self.running.process.log.wait_line(SYNCED[name].format(family), timeout=PATIENCE)
         assert not self.running.process.log.find('sync failed')
 
     def objects(self):

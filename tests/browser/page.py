@@ -2,6 +2,7 @@
 """The status page as tests see it: by its roles and ids, as a person or a screen reader would."""
 
 from host import METRICS
+from lab.log import PATIENCE
 
 ORIGIN = f"http://127.0.0.1:{METRICS}/"
 PHONE = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
@@ -15,7 +16,7 @@ search.value = text;
 search.dispatchEvent(new InputEvent('input', {bubbles: true}));
 function look() {
 	if (row()) requestAnimationFrame(() => setTimeout(() => done(performance.now() - start)));
-	else if (performance.now() - start > 5000) done(-1);
+	else if (performance.now() - start > 20000) done(-1);
 	else requestAnimationFrame(look);
 }
 look();
@@ -67,7 +68,7 @@ class Page:
     def wait_complete(self):
         """Until all Services are there."""
         self.browser.wait(f"document.querySelector('#found').textContent === '{self.host.services} of {self.host.services}'",
-                          "all Services on the page")
+                          "all Services on the page", 4 * PATIENCE)
 
     def check_quiet(self):
         said = [entry["message"] for entry in self.browser.console() if entry["level"] in ("WARNING", "SEVERE")]

@@ -72,7 +72,7 @@ class Siege(Lab):
         self.pid_of_daemon, self.log = self.node.spawn("prlimit", f"--nofile=256:{DESCRIPTORS}", program(), "run", *self.flags)
         for service in self.bystanders[:1] + self.bystanders[-1:]:
             for address in service.cluster_ip.values():
-                wait_for(lambda address=address: self.client.ask(address, 80).pod, what="a bystander was served")
+                wait_for(lambda address=address: self.client.ask(address, 80).pod, 60, what="a bystander was served")
 
     # -- what must hold
 

@@ -17,6 +17,7 @@ import arm
 from lab import client
 
 PAUSE = 0.004  # s between two questions
+FEW = 3  # answers to a question that mean nothing yet
 TICKS = os.sysconf("SC_CLK_TCK")  # in a second of /proc/stat
 
 
@@ -77,10 +78,15 @@ class State:
             self.threads[-1].start()
 
     def loop(self, questions):
-        while questions and not self.stopping.is_set():
+        """To the end, and on a slow machine until there are answers enough."""
+        while questions and (not self.stopping.is_set() or self.too_few(questions)):
             for question in questions:
                 self.ask(question)
                 time.sleep(PAUSE)  # the pace is part of the question
+
+    def too_few(self, questions):
+        some = [self.found[question["name"]] for question in questions]
+        return any(found["asked"] <= FEW for found in some) and not any(found["wrong"] for found in some)
 
     def ask(self, question):
         found, watch = self.found[question["name"]], Stopwatch(self.pid)

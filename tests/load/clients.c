@@ -148,12 +148,19 @@ static size_t client_take_head(struct client *client, const char *data, size_t n
 	return taken;
 }
 
-static void client_read(struct client *client)
+/* The server closes a connection on which nothing was asked for some seconds, as when this program got no
+ * processor: then there is another one. One that waits for an answer must get it. */
+static void client_read(struct client *client, int epoll)
 {
 	static char data[READ_BYTES];
 	ssize_t n = recv(client->fd, data, sizeof(data), 0);
 	size_t at = 0;
 
+	if (n == 0 && !client->waiting) {
+		close(client->fd);
+		client_connect(client, epoll);
+		return;
+	}
 	if (n <= 0)
 		fail("a connection ended");
 	if (!client->in_body)
@@ -232,7 +239,7 @@ static void take_answers(int epoll)
 	if (n < 0 && errno != EINTR)
 		fail("waiting");
 	for (int i = 0; i < n; i++)
-		client_read(events[i].data.ptr);
+		client_read(events[i].data.ptr, epoll);
 }
 
 static bool any_waits(const struct line *lines, size_t n)

@@ -140,7 +140,7 @@ class Crowd(Host):
         words = [line.split() for line in list(self.ear.lines) if line.startswith("change ")]
         return {int(number): float(when) for _change, number, when in words}
 
-    def wait_heard(self, number, patience=20):
+    def wait_heard(self, number, patience=60):
         self.ear.wait_line(rf"^change {number} ", timeout=patience)
 
     def lateness_ms(self, first=1):

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A minute of soak.py in each mode; `make soak` takes longer. PORTOLAN_SEED=N repeats a run."""
+"""A minute of soak.py in each mode, with the same draw each time; `make soak` takes longer, and another one. PORTOLAN_SEED=N repeats that."""
 import os
-import random
 
 import pytest
 
@@ -12,8 +11,7 @@ SECONDS = float(os.environ.get("PORTOLAN_SOAK_SECONDS") or ("10" if "PORTOLAN_SA
 
 @pytest.mark.parametrize("mode", ["iptables", "nftables"])
 def test_changes_faults_and_foreign_hands_leave_the_right_rules_and_no_leak(crowds, mode):
-    seed = int(os.environ.get("PORTOLAN_SEED") or random.SystemRandom().randrange(1, 10**9))
-    print(f"PORTOLAN_SEED={seed}")
+    seed = int(os.environ.get("PORTOLAN_SEED") or "16")
     services = SERVICES if "PORTOLAN_SANITIZED" not in os.environ else SERVICES // 10
     crowd = crowds(services, min(MOVING, services), mode)
     soak = Soak(crowd.begin(), seed)

@@ -129,31 +129,34 @@ def alive_within_a_second(node):
     return status == "200" and float(seconds) < 1
 
 
-def prepare(node):
-    """Leaves a thousand Services whose rules are gone: at --v=4 a start logs each chain, more than its buffer holds."""
+def prepare(node, client):
+    """Leaves a thousand Services whose rules are gone: at --v=4 a start logs each chain, more than its buffer holds. Returns what a
+    change takes with a log that has room, on this machine and with this build."""
     node.write("web.yaml", WEB)
     node.write("many.yaml", "".join(service(f"s{i}", f"10.96.{2 + i // 250}.{1 + i % 250}", ["10.244.0.5"]) for i in range(1000)))
     node.serve()
     daemon = node.start().wait_synced()
+    usual = median_of_changes(node, client, 101)
     chains = re.findall(r"chain (KUBE-S(?:VC|EP)-\w+) {", node.run("nft", "-t", "list", "table", "ip", "nat"))
     assert len(chains) > 2000
     assert daemon.end() == 0
     node.run("nft", "-f", "-", input="".join(f"flush chain ip nat {chain}\n" for chain in chains))
     assert not node.ask()
+    return usual
 
 
 def test_a_reader_that_sleeps_delays_nothing(netlink_node, ends, client):
     node = netlink_node
     reader, writer = ends
-    prepare(node)
+    usual = prepare(node, client)
     fill(writer)
     daemon = subprocess.Popen(node.inside([PORTOLAN, "run", *node.flags, "--v=4"]), stdin=subprocess.DEVNULL,
                               stdout=subprocess.DEVNULL, stderr=writer, env=node.env)
     try:
         until(node.ask, "the Service answered, with a log that was full before the start")
         dropped = until(lambda: metric(node, "portolan_log_lines_dropped_total"), "lines were dropped")
-        # whoever waits for the log waits always; who has a busy machine may try again
-        assert any(median_of_changes(node, client, first) < 0.1 for first in (1, 11, 21))
+        # whoever waits for the log waits always; who has a busy machine may try again, and is slow without that too
+        assert any(median_of_changes(node, client, first) < max(0.1, 2 * usual) for first in (1, 11, 21))
         assert any(alive_within_a_second(node) for _ in range(3))
         assert int(read_until(reader, DROPPED).group(1)) >= dropped
         daemon.terminate()

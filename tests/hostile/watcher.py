@@ -15,6 +15,7 @@ import time
 
 import arm
 from lab import client
+from lab.log import PATIENCE
 
 PAUSE = 0.004  # s between two questions
 FEW = 3  # answers to a question that mean nothing yet
@@ -51,7 +52,7 @@ class Stopwatch:
 
 
 def ask_page(question):
-    connection = http.client.HTTPConnection(question["address"], question["port"], timeout=5)
+    connection = http.client.HTTPConnection(question["address"], question["port"], timeout=PATIENCE)  # how long is too long is judged later
     try:
         connection.request("GET", question["path"])
         status = connection.getresponse().status
@@ -97,7 +98,7 @@ class State:
             found["wrong"].append(wrong)
 
     def ask_pod(self, question, found):
-        pod, _, _, error, _, _ = client.once(question["address"], question["port"], question.get("proto", "TCP"), 5,
+        pod, _, _, error, _, _ = client.once(question["address"], question["port"], question.get("proto", "TCP"), client.PATIENCE,
                                              question.get("source"))
         if error or pod not in question["pods"]:
             return error or f"answered by {pod}"

@@ -159,7 +159,7 @@ static void add_slice(struct model *model, unsigned int number, unsigned int n, 
 	message.n_endpoints = n;
 
 	start = now_ns();
-	must(convert_slice(&message, NULL, &slice, &skip, &err), &err);
+	must(convert_slice(&message, "", NULL, &slice, &skip, &err), &err);
 	model_set_slice(model, slice);
 	*ns += now_ns() - start;
 }

@@ -14,8 +14,8 @@
 /* An entry before duplicates are resolved. */
 struct candidate {
 	struct endpoint endpoint;
-	const struct endpoint_hints *hints;
-	size_t rank; /* order of arrival */
+	const char *hints; /* in the slice; NULL: none */
+	size_t rank;       /* order of arrival */
 	char text[ADDR_PORT_TEXT_MAX];
 };
 
@@ -40,27 +40,32 @@ struct endpoints *endpoints_unref(struct endpoints *endpoints)
 	return NULL;
 }
 
-static void add_candidates(struct candidates *candidates, const struct slice *slice, uint16_t port,
-			   const char *node_name)
+/* A port of a slice: what the slice says about one port of the service. */
+struct port_entry {
+	const struct slice *slice;
+	struct slice_port port;
+	const char *endpoints; /* where the first of the slice stands */
+	size_t rank;           /* order of the slices, and of the ports in each */
+};
+
+static void add_candidates(struct candidates *candidates, const struct port_entry *entry)
 {
-	for (size_t i = 0; i < slice->n_endpoints; i++) {
-		const struct slice_endpoint *from = &slice->endpoints[i];
+	const char *at = entry->endpoints;
+
+	for (size_t i = 0; i < entry->slice->n_endpoints; i++) {
+		struct slice_endpoint from = slice_next_endpoint(entry->slice, &at);
 		struct candidate *to;
 
-		if (from->addr.family != slice->family)
-			continue;
 		array_grow(&candidates->v, &candidates->capacity, candidates->n, sizeof(*to));
 		to = &candidates->v[candidates->n];
 		to->endpoint = (struct endpoint){
-			.addr = from->addr,
-			.flags = from->flags,
-			.port = port,
+			.addr = from.addr,
+			.flags = from.flags,
+			.port = entry->port.port,
 		};
-		to->hints = from->hints;
-		if (from->node && node_name[0] && streq(from->node, node_name))
-			to->endpoint.flags |= ENDPOINT_LOCAL;
+		to->hints = from.hints;
 		to->rank = candidates->n++;
-		addr_port_print(&from->addr, port, to->text);
+		addr_port_print(&from.addr, entry->port.port, to->text);
 	}
 }
 
@@ -93,109 +98,75 @@ static void resolve(struct candidates *candidates)
 
 /* Zones are few, so most hints are found among the last few that were seen: one copy serves all. */
 struct hint_cache {
-	const struct endpoint_hints *recent[8];
+	struct {
+		const char *hints;
+		const struct endpoint_hints *copy;
+	} recent[8];
 	size_t next;
 };
 
-static const struct endpoint_hints *find_hints(const struct hint_cache *cache,
-					       const struct endpoint_hints *hints)
+/* 1: it is there, and the copy is the one that was remembered with it. */
+static bool find_hints(const struct hint_cache *cache, const char *hints,
+		       const struct endpoint_hints **ret_copy)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(cache->recent); i++)
-		if (cache->recent[i] && endpoint_hints_equal(cache->recent[i], hints))
-			return cache->recent[i];
-	return NULL;
+	for (size_t i = 0; i < ARRAY_SIZE(cache->recent); i++) {
+		const char *seen = cache->recent[i].hints;
+
+		if (!seen || !slice_hints_equal(seen, hints))
+			continue;
+		*ret_copy = cache->recent[i].copy;
+		return true;
+	}
+	return false;
 }
 
-static void remember_hints(struct hint_cache *cache, const struct endpoint_hints *hints)
+static void remember_hints(struct hint_cache *cache, const char *hints,
+			   const struct endpoint_hints *copy)
 {
-	cache->recent[cache->next++ % ARRAY_SIZE(cache->recent)] = hints;
+	size_t at = cache->next++ % ARRAY_SIZE(cache->recent);
+
+	cache->recent[at].hints = hints;
+	cache->recent[at].copy = copy;
 }
 
-static bool no_hints(const struct endpoint_hints *hints)
-{
-	return !hints || hints->n_zones + hints->n_nodes == 0;
-}
-
-static size_t names_size(const char *const *names, size_t n)
-{
-	size_t size = n * sizeof(*names);
-
-	for (size_t i = 0; i < n; i++)
-		size += strlen(names[i]) + 1;
-	return size;
-}
-
-/* What the copies of all hints will take, so that a list is one allocation. */
+/* What the copies of all hints will take, so that a list is one allocation; 0: there are none. */
 static size_t hints_size(const struct candidates *from)
 {
+	const struct endpoint_hints *copy;
 	struct hint_cache cache = {0};
 	size_t size = 0;
 
 	for (size_t i = 0; i < from->n; i++) {
-		const struct endpoint_hints *hints = from->v[i].hints;
+		const char *hints = from->v[i].hints;
 
-		if (no_hints(hints) || find_hints(&cache, hints))
+		if (!hints || find_hints(&cache, hints, &copy))
 			continue;
-		remember_hints(&cache, hints);
-		size += sizeof(*hints) + names_size(hints->zones, hints->n_zones) +
-			names_size(hints->nodes, hints->n_nodes) + 2 * sizeof(void *);
+		remember_hints(&cache, hints, NULL);
+		size += slice_hints_size(hints);
 	}
 	return size > 0 ? size + from->n * sizeof(void *) : 0;
 }
 
-static const char *const *copy_names(struct arena *arena, const char *const *names, size_t n)
-{
-	const char **copy = arena_array(arena, n, sizeof(*copy));
-
-	for (size_t i = 0; i < n; i++)
-		copy[i] = arena_strdup(arena, names[i]);
-	return copy;
-}
-
-static const struct endpoint_hints *copy_hints(struct arena *arena, struct hint_cache *cache,
-					       const struct endpoint_hints *hints)
-{
-	const struct endpoint_hints *found;
-	struct endpoint_hints *copy;
-
-	if (no_hints(hints))
-		return NULL;
-	found = find_hints(cache, hints);
-	if (found)
-		return found;
-	copy = arena_alloc(arena, sizeof(*copy));
-	copy->zones = copy_names(arena, hints->zones, hints->n_zones);
-	copy->n_zones = hints->n_zones;
-	copy->nodes = copy_names(arena, hints->nodes, hints->n_nodes);
-	copy->n_nodes = hints->n_nodes;
-	remember_hints(cache, copy);
-	return copy;
-}
-
-static bool any_hints(const struct candidates *from)
-{
-	for (size_t i = 0; i < from->n; i++)
-		if (!no_hints(from->v[i].hints))
-			return true;
-	return false;
-}
-
-static void copy_all_hints(struct arena *arena, const struct candidates *from,
-			   struct endpoints *list)
+static void copy_hints(struct arena *arena, const struct candidates *from, struct endpoints *list)
 {
 	struct hint_cache cache = {0};
 
 	list->hints = arena_array(arena, from->n, sizeof(*list->hints));
-	for (size_t i = 0; i < from->n; i++)
-		list->hints[i] = copy_hints(arena, &cache, from->v[i].hints);
+	for (size_t i = 0; i < from->n; i++) {
+		const char *hints = from->v[i].hints;
+
+		if (!hints || find_hints(&cache, hints, &list->hints[i]))
+			continue;
+		list->hints[i] = slice_hints_open(hints, arena);
+		remember_hints(&cache, hints, list->hints[i]);
+	}
 }
 
 static struct endpoints *make_list(const struct slice_port *port, const struct candidates *from)
 {
 	size_t entries = from->n * sizeof(struct endpoint);
-	size_t name = strlen(port->name) + 1;
-	struct arena *arena =
-		arena_new(sizeof(struct endpoints) + entries + name + hints_size(from));
+	size_t name = strlen(port->name) + 1, hints = hints_size(from);
+	struct arena *arena = arena_new(sizeof(struct endpoints) + entries + name + hints);
 	struct endpoints *list = arena_alloc(arena, sizeof(*list));
 
 	list->refs = 1;
@@ -205,17 +176,10 @@ static struct endpoints *make_list(const struct slice_port *port, const struct c
 	list->port_name = arena_strdup(arena, port->name);
 	for (size_t i = 0; i < from->n; i++)
 		list->v[i] = from->v[i].endpoint;
-	if (any_hints(from))
-		copy_all_hints(arena, from, list);
+	if (hints > 0)
+		copy_hints(arena, from, list);
 	return list;
 }
-
-/* A port of a slice: what the slice says about one port of the service. */
-struct port_entry {
-	const struct slice *slice;
-	const struct slice_port *port;
-	size_t rank; /* order of the slices, and of the ports in each */
-};
 
 /* By name, then protocol. */
 static int compare_ports(const char *name_a, enum protocol a, const char *name_b, enum protocol b)
@@ -233,8 +197,7 @@ static bool same_port(const struct slice_port *a, const struct slice_port *b)
 static int compare_entries(const void *a, const void *b)
 {
 	const struct port_entry *x = a, *y = b;
-	int order =
-		compare_ports(x->port->name, x->port->protocol, y->port->name, y->port->protocol);
+	int order = compare_ports(x->port.name, x->port.protocol, y->port.name, y->port.protocol);
 
 	return order ? order : x->rank < y->rank ? -1 : x->rank > y->rank;
 }
@@ -243,59 +206,81 @@ static int compare_slices(const void *a, const void *b)
 {
 	const struct slice *const *x = a, *const *y = b;
 
-	return strcmp((*x)->key, (*y)->key);
+	return strcmp(slice_key(*x), slice_key(*y));
+}
+
+/* The chain as an array, by key; for the caller to free. */
+static const struct slice **sort_slices(const struct slice *slices, size_t *ret_n,
+					size_t *ret_n_ports)
+{
+	const struct slice **sorted = NULL;
+	size_t n = 0, capacity = 0;
+
+	*ret_n_ports = 0;
+	for (; slices; slices = slices->next) {
+		array_grow(&sorted, &capacity, n, sizeof(*sorted));
+		sorted[n++] = slices;
+		*ret_n_ports += slices->n_ports;
+	}
+	if (n > 0)
+		qsort(sorted, n, sizeof(*sorted), compare_slices);
+	*ret_n = n;
+	return sorted;
+}
+
+/* Returns how many. */
+static size_t read_ports(const struct slice *slice, size_t rank, struct port_entry *entries)
+{
+	const char *at = slice_read(slice);
+
+	for (size_t i = 0; i < slice->n_ports; i++)
+		entries[i] = (struct port_entry){
+			.slice = slice, .port = slice_next_port(&at), .rank = rank + i};
+	for (size_t i = 0; i < slice->n_ports; i++)
+		entries[i].endpoints = at;
+	return slice->n_ports;
 }
 
 /* All ports of all slices, those of one name and protocol together; for the caller to free. */
-static struct port_entry *sort_ports(struct slice *const *slices, size_t n_slices, size_t *ret_n)
+static struct port_entry *sort_ports(const struct slice *slices, size_t *ret_n)
 {
-	cleanup_free struct slice **sorted = xcalloc(n_slices, sizeof(*sorted));
-	struct port_entry *entries;
-	size_t n = 0;
+	size_t n_slices, n_ports, n = 0;
+	cleanup_free const struct slice **sorted = sort_slices(slices, &n_slices, &n_ports);
+	struct port_entry *entries = xcalloc(n_ports, sizeof(*entries));
 
-	for (size_t i = 0; i < n_slices; i++) {
-		sorted[i] = slices[i];
-		n += slices[i]->n_ports;
-	}
-	qsort(sorted, n_slices, sizeof(*sorted), compare_slices);
-	entries = xcalloc(n, sizeof(*entries));
-	n = 0;
 	for (size_t i = 0; i < n_slices; i++)
-		for (size_t j = 0; j < sorted[i]->n_ports; j++, n++)
-			entries[n] = (struct port_entry){sorted[i], &sorted[i]->ports[j], n};
+		n += read_ports(sorted[i], n, entries + n);
 	qsort(entries, n, sizeof(*entries), compare_entries);
 	*ret_n = n;
 	return entries;
 }
 
 /* Entries of one name and protocol as a list; NULL when they have no endpoint. */
-static struct endpoints *merge_port(const struct port_entry *entries, size_t n,
-				    const char *node_name)
+static struct endpoints *merge_port(const struct port_entry *entries, size_t n)
 {
 	struct candidates candidates = {0};
 	struct endpoints *list = NULL;
 
 	for (size_t i = 0; i < n; i++)
-		add_candidates(&candidates, entries[i].slice, entries[i].port->port, node_name);
+		add_candidates(&candidates, &entries[i]);
 	resolve(&candidates);
 	if (candidates.n > 0)
-		list = make_list(entries[0].port, &candidates);
+		list = make_list(&entries[0].port, &candidates);
 	free(candidates.v);
 	return list;
 }
 
-struct endpoints **endpoints_merge(struct slice *const *slices, size_t n_slices,
-				   const char *node_name, size_t *ret_n)
+struct endpoints **endpoints_merge(const struct slice *slices, size_t *ret_n)
 {
 	size_t n_entries, n = 0, end;
-	cleanup_free struct port_entry *entries = sort_ports(slices, n_slices, &n_entries);
+	cleanup_free struct port_entry *entries = sort_ports(slices, &n_entries);
 	struct endpoints **lists = xcalloc(n_entries, sizeof(*lists));
 
 	for (size_t i = 0; i < n_entries; i = end) {
 		end = i + 1;
-		while (end < n_entries && same_port(entries[end].port, entries[i].port))
+		while (end < n_entries && same_port(&entries[end].port, &entries[i].port))
 			end++;
-		lists[n] = merge_port(entries + i, end - i, node_name);
+		lists[n] = merge_port(entries + i, end - i);
 		if (lists[n])
 			n++;
 	}

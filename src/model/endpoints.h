@@ -36,14 +36,11 @@ struct endpoints *endpoints_ref(struct endpoints *endpoints);
 struct endpoints *endpoints_unref(struct endpoints *endpoints); /* accepts NULL, returns NULL */
 
 /*
- * Merges the slices (all of one service and family) into one list for each port name and protocol
- * that has endpoints, sorted by those. The array and one reference to each list are the caller's,
- * the lists keep nothing of the slices. What is on node_name is local, beside
- * what is marked so; "" is no name. The order of the slices
- * does not matter.
+ * Merges a chain of slices (all of one service and family) into one list for each port name and
+ * protocol that has endpoints, sorted by those. The array and one reference to each list are the
+ * caller's, the lists keep nothing of the slices. The order of the slices does not matter.
  */
-struct endpoints **endpoints_merge(struct slice *const *slices, size_t n_slices,
-				   const char *node_name, size_t *ret_n);
+struct endpoints **endpoints_merge(const struct slice *slices, size_t *ret_n);
 /* Borrowed from what endpoints_merge() gave; NULL when there is none of that name and protocol. */
 struct endpoints *endpoints_find(struct endpoints *const *lists, size_t n, const char *port_name,
 				 enum protocol protocol);

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "base/map.h"
-#include "model/packed.h"
 
 /*
  * A record holds all that is known under one Service key: the Service, and for each family the
@@ -34,8 +33,8 @@ struct pending {
 };
 
 struct share {
-	struct packed *slices; /* a chain */
-	union {                /* most services have one port */
+	struct slice *slices; /* a chain */
+	union {               /* most services have one port */
 		struct endpoints *only;
 		struct endpoints **many;
 	};
@@ -62,7 +61,7 @@ struct model {
 	int64_t start_time_ns;
 	struct node *node;
 	struct map records; /* by Service key */
-	struct map slices;  /* struct packed by slice key */
+	struct map slices;  /* struct slice by slice key */
 	struct tracker tracker[FAMILY_COUNT];
 	struct service_cidr_set cidrs;
 };
@@ -115,11 +114,11 @@ static void forget_pending(struct tracker *tracker)
 
 static void share_done(struct share *share)
 {
-	struct packed *packed, *next;
+	struct slice *slice, *next;
 
-	for (packed = share->slices; packed; packed = next) {
-		next = packed->next;
-		free(packed);
+	for (slice = share->slices; slice; slice = next) {
+		next = slice->next;
+		slice_unref(slice);
 	}
 	free_lists(share);
 	*share = (struct share){0};
@@ -195,8 +194,8 @@ void model_ignore_family(struct model *model, enum family family)
 	while ((record = map_next(&model->records, &at))) {
 		struct share *share = &record->share[family];
 
-		for (const struct packed *packed = share->slices; packed; packed = packed->next)
-			map_remove(&model->slices, packed_key(packed));
+		for (const struct slice *slice = share->slices; slice; slice = slice->next)
+			map_remove(&model->slices, slice_key(slice));
 		share_done(share);
 		drop_record_if_empty(model, record);
 	}
@@ -332,67 +331,66 @@ static struct pending *track_slice(struct model *model, struct record *record, e
 	return pending;
 }
 
-static void unlink_packed(struct model *model, const struct packed *packed)
+static void unlink_slice(struct model *model, const struct slice *slice)
 {
-	struct record *record = map_get(&model->records, packed_service_key(packed));
-	struct packed **link = &record->share[packed->family].slices;
+	struct record *record = map_get(&model->records, slice_service_key(slice));
+	struct slice **link = &record->share[slice->family].slices;
 
-	while (*link != packed)
+	while (*link != slice)
 		link = &(*link)->next;
-	*link = packed->next;
+	*link = slice->next;
 }
 
 /* The times of earlier changes say nothing about a removal: they go. */
-static void remove_packed(struct model *model, struct packed *packed)
+static void remove_slice(struct model *model, struct slice *slice)
 {
-	struct record *record = map_get(&model->records, packed_service_key(packed));
+	struct record *record = map_get(&model->records, slice_service_key(slice));
 
-	track_slice(model, record, packed->family)->n_triggers = 0;
-	unlink_packed(model, packed);
-	map_remove(&model->slices, packed_key(packed));
-	free(packed);
+	track_slice(model, record, slice->family)->n_triggers = 0;
+	unlink_slice(model, slice);
+	map_remove(&model->slices, slice_key(slice));
+	slice_unref(slice);
 }
 
-static void add_packed(struct model *model, struct packed *packed, int64_t trigger_time_ns)
+static void add_slice(struct model *model, struct slice *slice)
 {
-	struct record *record = need_record(model, packed_service_key(packed));
-	struct pending *pending = track_slice(model, record, packed->family);
+	struct record *record = need_record(model, slice_service_key(slice));
+	struct pending *pending = track_slice(model, record, slice->family);
 
-	packed->next = record->share[packed->family].slices;
-	record->share[packed->family].slices = packed;
-	map_set(&model->slices, packed_key(packed), packed);
-	if (trigger_time_ns == 0 || trigger_time_ns <= model->start_time_ns)
+	slice->next = record->share[slice->family].slices;
+	record->share[slice->family].slices = slice;
+	map_set(&model->slices, slice_key(slice), slice);
+	if (slice->trigger_time_ns == 0 || slice->trigger_time_ns <= model->start_time_ns)
 		return;
 	array_grow(&pending->triggers, &pending->triggers_capacity, pending->n_triggers,
 		   sizeof(*pending->triggers));
-	pending->triggers[pending->n_triggers++] = trigger_time_ns;
+	pending->triggers[pending->n_triggers++] = slice->trigger_time_ns;
 }
 
-static bool same_owner(const struct packed *a, const struct packed *b)
+static bool same_owner(const struct slice *a, const struct slice *b)
 {
-	return a->family == b->family && streq(packed_service_key(a), packed_service_key(b));
+	return a->family == b->family && streq(slice_service_key(a), slice_service_key(b));
 }
 
-/* Takes over `packed`. */
-static unsigned int replace_slice(struct model *model, struct packed *packed,
-				  int64_t trigger_time_ns)
+/* Takes over the reference. */
+static unsigned int replace_slice(struct model *model, struct slice *slice)
 {
-	struct packed *old = map_get(&model->slices, packed_key(packed));
-	unsigned int result = 1U << packed->family;
+	struct slice *old = map_get(&model->slices, slice_key(slice));
+	unsigned int result = 1U << slice->family;
 
-	if (old && packed_equal(old, packed)) {
-		free(packed);
+	if (old && slice_equal(old, slice)) {
+		slice_unref(slice);
 		return 0;
 	}
-	if (old && !same_owner(old, packed)) {
+	if (old && !same_owner(old, slice)) {
 		result |= 1U << old->family;
-		remove_packed(model, old);
+		remove_slice(model, old);
 		old = NULL;
 	}
 	if (old)
-		unlink_packed(model, old);
-	add_packed(model, packed, trigger_time_ns); /* takes the place of old in the map */
-	free(old);
+		unlink_slice(model, old);
+	add_slice(model, slice); /* takes the place of old in the map */
+	slice_unref(old);
 	return result;
 }
 
@@ -400,24 +398,22 @@ unsigned int model_set_slice(struct model *model, struct slice *slice)
 {
 	unsigned int result;
 
-	if (model->tracker[slice->family].ignored)
-		result = model_remove_slice(model, slice->key); /* it may have been the other's */
-	else
-		result = replace_slice(model, packed_new(slice, model->node_name),
-				       slice->trigger_time_ns);
+	if (!model->tracker[slice->family].ignored)
+		return replace_slice(model, slice);
+	result = model_remove_slice(model, slice_key(slice)); /* it may have been the other's */
 	slice_unref(slice);
 	return result;
 }
 
 unsigned int model_remove_slice(struct model *model, const char *key)
 {
-	struct packed *packed = map_get(&model->slices, key);
+	struct slice *slice = map_get(&model->slices, key);
 	unsigned int result;
 
-	if (!packed)
+	if (!slice)
 		return 0;
-	result = 1U << packed->family;
-	remove_packed(model, packed);
+	result = 1U << slice->family;
+	remove_slice(model, slice);
 	return result;
 }
 
@@ -495,8 +491,8 @@ size_t model_count_endpoints(const struct model *model, enum family family)
 static bool has_endpoints(const struct record *record, const struct map *without)
 {
 	for (size_t i = 0; i < FAMILY_COUNT; i++)
-		for (const struct packed *p = record->share[i].slices; p; p = p->next)
-			if (packed_count(p) > 0 && !map_get(without, packed_key(p)))
+		for (const struct slice *s = record->share[i].slices; s; s = s->next)
+			if (s->n_endpoints > 0 && !map_get(without, slice_key(s)))
 				return true;
 	return false;
 }
@@ -559,18 +555,9 @@ static bool has_udp_list(const struct share *share)
 
 static void merge_lists(struct share *share)
 {
-	cleanup_arena struct arena *arena = arena_new(4096);
-	struct endpoints **lists;
-	struct slice **slices;
-	size_t n = 0, n_lists;
+	size_t n_lists;
+	struct endpoints **lists = endpoints_merge(share->slices, &n_lists);
 
-	for (const struct packed *packed = share->slices; packed; packed = packed->next)
-		n++;
-	slices = arena_array(arena, n, sizeof(*slices));
-	n = 0;
-	for (const struct packed *packed = share->slices; packed; packed = packed->next)
-		slices[n++] = packed_open(packed, arena);
-	lists = endpoints_merge(slices, n, "", &n_lists);
 	share->n_lists = (uint32_t)n_lists;
 	if (n_lists > 1) {
 		share->many = lists;
@@ -656,13 +643,12 @@ void model_changes_done(struct model_changes *changes)
 
 /* -- an excerpt */
 
-/* Which endpoints are local is in the packed slices, so they are copied as they are. */
 static void copy_record(struct model *to, const struct record *record)
 {
 	model_set_service(to, service_ref(record->service));
 	for (size_t i = 0; i < FAMILY_COUNT; i++)
-		for (const struct packed *p = record->share[i].slices; p; p = p->next)
-			replace_slice(to, packed_copy(p), 0);
+		for (const struct slice *s = record->share[i].slices; s; s = s->next)
+			replace_slice(to, slice_copy(s));
 }
 
 struct model *model_excerpt(const struct model *model, const char *const *keys, size_t n_keys)

@@ -141,7 +141,8 @@ static int set_slice(void *arg, struct api_bytes object, bool unless_empty,
 
 	if (r < 0)
 		return r;
-	r = convert_slice((K8s__EndpointSlice *)message, &notes, &slice, &skip, err);
+	r = convert_slice((K8s__EndpointSlice *)message, source->node_name, &notes, &slice, &skip,
+			  err);
 	if (r <= 0)
 		return r;
 	empty = slice->n_endpoints == 0;

@@ -152,3 +152,24 @@ int convert_check_port_name(const char *field, const char *name, struct err *err
 		return convert_refuse(field, name, "is not a name that Kubernetes allows", err);
 	return 0;
 }
+
+int convert_slice_port(const char *name, const char *protocol, int64_t number,
+		       struct slice_writer *writer, struct err *err)
+{
+	enum protocol known = PROTOCOL_TCP;
+	uint16_t port = 0;
+	int r = convert_check_port_name("a port's name", name, err);
+
+	if (r == 0)
+		r = convert_protocol("a port's protocol", protocol, &known, err);
+	if (r == 0)
+		r = convert_port_number("port", number, &port, err);
+	if (r == 0)
+		slice_writer_port(writer, name, known, port);
+	return r;
+}
+
+unsigned int convert_local(const char *node, const char *node_name)
+{
+	return *node_name && streq(convert_text(node), node_name) ? ENDPOINT_LOCAL : 0;
+}

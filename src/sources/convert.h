@@ -60,15 +60,17 @@ struct convert_notes {
 
 int convert_service(const K8s__Service *message, const struct convert_notes *notes,
 		    struct service **ret, enum convert_skip *ret_skip, struct err *err);
-int convert_slice(const K8s__EndpointSlice *message, const struct convert_notes *notes,
-		  struct slice **ret, enum convert_skip *ret_skip, struct err *err);
+/* node_name: whose endpoints are local; "": nobody's. */
+int convert_slice(const K8s__EndpointSlice *message, const char *node_name,
+		  const struct convert_notes *notes, struct slice **ret,
+		  enum convert_skip *ret_skip, struct err *err);
 /*
  * One slice for each subset and family, with names that no EndpointSlice can have. The array and a
  * reference to each slice are the caller's. Returns 1 also when there are none.
  */
-int convert_endpoints(const K8s__Endpoints *message, const struct convert_notes *notes,
-		      struct slice ***ret, size_t *ret_n, enum convert_skip *ret_skip,
-		      struct err *err);
+int convert_endpoints(const K8s__Endpoints *message, const char *node_name,
+		      const struct convert_notes *notes, struct slice ***ret, size_t *ret_n,
+		      enum convert_skip *ret_skip, struct err *err);
 /* Returns 0 or a negative error: a Node always counts. Its ranges count all or none: rules stand on
  * them. */
 int convert_node(const K8s__Node *message, const struct convert_notes *notes, struct node **ret,
@@ -104,3 +106,8 @@ int convert_port_number(const char *field, int64_t number, uint16_t *ret, struct
 int convert_protocol(const char *field, const char *name, enum protocol *ret, struct err *err);
 /* A port's name: "" or a label. */
 int convert_check_port_name(const char *field, const char *name, struct err *err);
+/* A port of a slice, if its fields are good. */
+int convert_slice_port(const char *name, const char *protocol, int64_t number,
+		       struct slice_writer *writer, struct err *err);
+/* ENDPOINT_LOCAL for an endpoint that names this node, else 0. */
+unsigned int convert_local(const char *node, const char *node_name);

@@ -14,88 +14,69 @@
 
 #define NAME_MAX_BYTES (K8S_LABEL_MAX + 32)
 
-static int read_port(const K8s__EndpointsPort *message, struct slice *slice, struct err *err)
-{
-	struct slice_port *port = &slice->ports[slice->n_ports];
-	int r = convert_check_port_name("a port's name", convert_text(message->name), err);
-
-	if (r == 0)
-		r = convert_protocol("a port's protocol", message->protocol, &port->protocol, err);
-	if (r == 0)
-		r = convert_port_number("port", message->has_port ? message->port : 0, &port->port,
-					err);
-	if (r < 0)
-		return r;
-	port->name = arena_strdup(slice->arena, convert_text(message->name));
-	slice->n_ports++;
-	return 0;
-}
+/* A slice on its way. */
+struct fill {
+	struct slice_writer writer;
+	const char *node_name;
+	const struct convert_notes *notes;
+};
 
 /* An error if there are ports that cannot be used, and no others. */
 static int read_ports(const K8s__EndpointsSubset *subset, const struct convert_notes *notes,
-		      struct slice *slice, struct err *err)
+		      struct slice_writer *writer, struct err *err)
 {
 	struct err why;
 
 	why.code = 0;
-	slice->ports = arena_array(slice->arena, subset->n_ports, sizeof(*slice->ports));
 	for (size_t i = 0; i < subset->n_ports; i++) {
-		int r = read_port(subset->ports[i], slice, &why);
+		const K8s__EndpointsPort *port = subset->ports[i];
+		int r = convert_slice_port(convert_text(port->name), port->protocol,
+					   port->has_port ? port->port : 0, writer, &why);
 
 		if (r == 0)
 			continue;
 		err_wrap(&why, r, "ports[%zu]", i);
 		convert_note(notes, "%s, this port is left out", why.text);
 	}
-	return convert_left(slice->n_ports, &why, err);
+	return convert_left(writer->slice->n_ports, &why, err);
 }
 
 /* Adds the addresses of the slice's family. Returns how many are addresses, of either. */
-static size_t read_addresses(K8s__EndpointsAddress *const *addresses, size_t n, uint8_t flags,
-			     const struct convert_notes *notes, struct slice *slice,
-			     struct err *why)
+static size_t read_addresses(K8s__EndpointsAddress *const *addresses, size_t n, unsigned int flags,
+			     struct fill *fill, struct err *why)
 {
 	size_t n_good = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		struct slice_endpoint *endpoint = &slice->endpoints[slice->n_endpoints];
-		const char *node = convert_text(addresses[i]->nodename);
 		const char *ip = convert_text(addresses[i]->ip);
 		struct addr addr;
 
 		if (addr_parse(ip, &addr) < 0) {
 			convert_refuse("the address", ip, "is none", why);
-			convert_note(notes, "%s, it is left out", why->text);
+			convert_note(fill->notes, "%s, it is left out", why->text);
 			continue;
 		}
 		n_good++;
-		if (addr.family != slice->family)
-			continue;
-		endpoint->addr = addr;
-		endpoint->flags = flags;
-		endpoint->node = *node ? arena_strdup(slice->arena, node) : NULL;
-		slice->n_endpoints++;
+		slice_writer_endpoint(
+			&fill->writer, &addr,
+			flags | convert_local(addresses[i]->nodename, fill->node_name), NULL);
 	}
 	return n_good;
 }
 
-static int fill(const K8s__EndpointsSubset *subset, const struct convert_notes *notes,
-		struct slice *slice, struct err *err)
+static int fill_slice(const K8s__EndpointsSubset *subset, struct fill *fill, struct err *err)
 {
 	struct err why;
 	size_t n;
-	int r = read_ports(subset, notes, slice, err);
+	int r = read_ports(subset, fill->notes, &fill->writer, err);
 
 	if (r < 0)
 		return r;
 	why.code = 0;
-	slice->endpoints =
-		arena_array(slice->arena, subset->n_addresses + subset->n_notreadyaddresses,
-			    sizeof(*slice->endpoints));
 	n = read_addresses(subset->addresses, subset->n_addresses,
-			   ENDPOINT_READY | ENDPOINT_SERVING, notes, slice, &why);
+			   ENDPOINT_READY | ENDPOINT_SERVING, fill, &why);
 	n += read_addresses(subset->notreadyaddresses, subset->n_notreadyaddresses,
-			    ENDPOINT_SERVING, notes, slice, &why);
+			    ENDPOINT_SERVING, fill, &why);
 	return convert_left(n, &why, err);
 }
 
@@ -108,8 +89,7 @@ static struct slice **free_slices(struct slice **slices, size_t n)
 }
 
 static int add_slice(const K8s__Endpoints *message, size_t subset, enum family family,
-		     const struct convert_notes *notes, struct slice **slices, size_t *n,
-		     struct err *err)
+		     struct fill *fill, struct slice **slices, size_t *n, struct err *err)
 {
 	const K8s__ObjectMeta *metadata = message->metadata;
 	char name[NAME_MAX_BYTES];
@@ -118,9 +98,9 @@ static int add_slice(const K8s__Endpoints *message, size_t subset, enum family f
 
 	/* '~' is in no EndpointSlice's name */
 	snprintf(name, sizeof(name), "%s~%zu-%s", metadata->name, subset, family_name(family));
-	slice = slice_new(metadata->namespace_, name, metadata->name, family);
-	/* what is left out is so for both families, and told once */
-	r = fill(message->subsets[subset], family == FAMILY_IPV4 ? notes : NULL, slice, err);
+	slice_writer_init(&fill->writer, metadata->namespace_, name, metadata->name, family);
+	r = fill_slice(message->subsets[subset], fill, err);
+	slice = slice_writer_finish(&fill->writer);
 	if (r < 0)
 		r = err_wrap(err, r, "subsets[%zu]", subset);
 	if (r < 0 || !slice->n_endpoints)
@@ -130,9 +110,9 @@ static int add_slice(const K8s__Endpoints *message, size_t subset, enum family f
 	return r;
 }
 
-int convert_endpoints(const K8s__Endpoints *message, const struct convert_notes *notes,
-		      struct slice ***ret, size_t *ret_n, enum convert_skip *ret_skip,
-		      struct err *err)
+int convert_endpoints(const K8s__Endpoints *message, const char *node_name,
+		      const struct convert_notes *notes, struct slice ***ret, size_t *ret_n,
+		      enum convert_skip *ret_skip, struct err *err)
 {
 	struct convert_gathered gathered = {0};
 	const struct convert_notes own = convert_gather(&gathered);
@@ -152,8 +132,14 @@ int convert_endpoints(const K8s__Endpoints *message, const struct convert_notes 
 		return 0;
 	}
 	slices = xcalloc(message->n_subsets * FAMILY_COUNT, sizeof(struct slice *));
-	for (size_t i = 0; i < message->n_subsets * FAMILY_COUNT && r == 0; i++)
-		r = add_slice(message, i / FAMILY_COUNT, i % FAMILY_COUNT, &own, slices, &n, err);
+	for (size_t i = 0; i < message->n_subsets * FAMILY_COUNT && r == 0; i++) {
+		enum family family = i % FAMILY_COUNT;
+		/* what is left out is so for both families, and told once */
+		struct fill fill = {.node_name = node_name,
+				    .notes = family == FAMILY_IPV4 ? &own : NULL};
+
+		r = add_slice(message, i / FAMILY_COUNT, family, &fill, slices, &n, err);
+	}
 	convert_tell(&gathered, r < 0 ? NULL : notes);
 	if (r < 0) {
 		free_slices(slices, n);

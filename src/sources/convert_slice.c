@@ -9,47 +9,34 @@
 #define SECONDS_MAX             (INT64_MAX / 1000000000 - 1)
 
 /* Ports with a null name, or without a number, are for others than proxies. */
-static int read_port(const K8s__SlicePort *message, struct slice *slice, struct err *err)
+static int read_port(const K8s__SlicePort *message, struct slice_writer *writer, struct err *err)
 {
-	struct slice_port *port = &slice->ports[slice->n_ports];
-	int r;
-
 	if (!message->name || !message->has_port || message->port == 0)
 		return 0;
-	r = convert_check_port_name("a port's name", message->name, err);
-	if (r == 0)
-		r = convert_protocol("a port's protocol", message->protocol, &port->protocol, err);
-	if (r == 0)
-		r = convert_port_number("port", message->port, &port->port, err);
-	if (r < 0)
-		return r;
-	port->name = arena_strdup(slice->arena, message->name);
-	slice->n_ports++;
-	return 0;
+	return convert_slice_port(message->name, message->protocol, message->port, writer, err);
 }
 
 /* An error if there are ports that cannot be used, and no others. */
 static int read_ports(const K8s__EndpointSlice *message, const struct convert_notes *notes,
-		      struct slice *slice, struct err *err)
+		      struct slice_writer *writer, struct err *err)
 {
 	struct err why;
 
 	why.code = 0;
-	slice->ports = arena_array(slice->arena, message->n_ports, sizeof(*slice->ports));
 	for (size_t i = 0; i < message->n_ports; i++) {
-		int r = read_port(message->ports[i], slice, &why);
+		int r = read_port(message->ports[i], writer, &why);
 
 		if (r == 0)
 			continue;
 		err_wrap(&why, r, "ports[%zu]", i);
 		convert_note(notes, "%s, this port is left out", why.text);
 	}
-	return convert_left(slice->n_ports, &why, err);
+	return convert_left(writer->slice->n_ports, &why, err);
 }
 
-static uint8_t read_conditions(const K8s__EndpointConditions *conditions)
+static unsigned int read_conditions(const K8s__EndpointConditions *conditions)
 {
-	uint8_t flags = 0;
+	unsigned int flags = 0;
 
 	if (!conditions)
 		return ENDPOINT_READY | ENDPOINT_SERVING;
@@ -62,66 +49,60 @@ static uint8_t read_conditions(const K8s__EndpointConditions *conditions)
 	return flags;
 }
 
-static const struct endpoint_hints *read_hints(const K8s__EndpointHints *message,
-					       struct arena *arena)
+static void write_endpoint(const struct addr *addr, unsigned int flags,
+			   const K8s__EndpointHints *hints, struct slice_writer *writer)
 {
-	struct endpoint_hints *hints;
-	const char **zones, **nodes;
+	size_t n_zones = hints ? hints->n_forzones : 0, n_nodes = hints ? hints->n_fornodes : 0;
+	cleanup_free const char **names = NULL;
 
-	if (!message || (!message->n_forzones && !message->n_fornodes))
-		return NULL;
-	hints = arena_alloc(arena, sizeof(*hints));
-	zones = arena_array(arena, message->n_forzones, sizeof(*zones));
-	for (size_t i = 0; i < message->n_forzones; i++)
-		zones[i] = arena_strdup(arena, convert_text(message->forzones[i]->name));
-	nodes = arena_array(arena, message->n_fornodes, sizeof(*nodes));
-	for (size_t i = 0; i < message->n_fornodes; i++)
-		nodes[i] = arena_strdup(arena, convert_text(message->fornodes[i]->name));
-	*hints = (struct endpoint_hints){.zones = zones,
-					 .n_zones = message->n_forzones,
-					 .nodes = nodes,
-					 .n_nodes = message->n_fornodes};
-	return hints;
+	if (n_zones + n_nodes > 0)
+		names = xcalloc(n_zones + n_nodes, sizeof(*names));
+	for (size_t i = 0; i < n_zones; i++)
+		names[i] = convert_text(hints->forzones[i]->name);
+	for (size_t i = 0; i < n_nodes; i++)
+		names[n_zones + i] = convert_text(hints->fornodes[i]->name);
+	slice_writer_endpoint(
+		writer, addr, flags,
+		names ? &(struct endpoint_hints){names, n_zones, names + n_zones, n_nodes} : NULL);
 }
 
 /* Only the first address counts, and an endpoint without any does not. */
-static int read_endpoint(const K8s__SliceEndpoint *message, struct slice *slice, struct err *err)
+static int read_endpoint(const K8s__SliceEndpoint *message, const char *node_name,
+			 struct slice_writer *writer, struct err *err)
 {
-	struct slice_endpoint *endpoint = &slice->endpoints[slice->n_endpoints];
-	const char *node = convert_text(message->nodename);
+	struct addr addr;
 
 	if (!message->n_addresses)
 		return 0;
-	if (addr_parse(message->addresses[0], &endpoint->addr) < 0)
+	if (addr_parse(message->addresses[0], &addr) < 0)
 		return convert_refuse("the address", message->addresses[0], "is none", err);
-	if (endpoint->addr.family != slice->family)
+	if (addr.family != writer->slice->family)
 		return convert_refuse("the address", message->addresses[0],
 				      "is not of the family that addressType names", err);
-	endpoint->flags = read_conditions(message->conditions);
-	endpoint->node = *node ? arena_strdup(slice->arena, node) : NULL;
-	endpoint->hints = read_hints(message->hints, slice->arena);
-	slice->n_endpoints++;
+	write_endpoint(&addr,
+		       read_conditions(message->conditions) |
+			       convert_local(message->nodename, node_name),
+		       message->hints, writer);
 	return 0;
 }
 
 /* An error if there are endpoints that cannot be used, and no others. */
-static int read_endpoints(const K8s__EndpointSlice *message, const struct convert_notes *notes,
-			  struct slice *slice, struct err *err)
+static int read_endpoints(const K8s__EndpointSlice *message, const char *node_name,
+			  const struct convert_notes *notes, struct slice_writer *writer,
+			  struct err *err)
 {
 	struct err why;
 
 	why.code = 0;
-	slice->endpoints =
-		arena_array(slice->arena, message->n_endpoints, sizeof(*slice->endpoints));
 	for (size_t i = 0; i < message->n_endpoints; i++) {
-		int r = read_endpoint(message->endpoints[i], slice, &why);
+		int r = read_endpoint(message->endpoints[i], node_name, writer, &why);
 
 		if (r == 0)
 			continue;
 		err_wrap(&why, r, "endpoints[%zu]", i);
 		convert_note(notes, "%s, this endpoint is left out", why.text);
 	}
-	return convert_left(slice->n_endpoints, &why, err);
+	return convert_left(writer->slice->n_endpoints, &why, err);
 }
 
 static int64_t trigger_time(const K8s__ObjectMeta *metadata)
@@ -158,23 +139,25 @@ static enum convert_skip why_skip(const K8s__EndpointSlice *message)
 	return CONVERT_SKIP_NONE;
 }
 
-static int fill(const K8s__EndpointSlice *message, const struct convert_notes *notes,
-		struct slice *slice, struct err *err)
+static int fill(const K8s__EndpointSlice *message, const char *node_name,
+		const struct convert_notes *notes, struct slice_writer *writer, struct err *err)
 {
 	struct convert_gathered gathered = {0};
 	const struct convert_notes own = convert_gather(&gathered);
-	int r = read_ports(message, &own, slice, err);
+	int r = read_ports(message, &own, writer, err);
 
 	if (r == 0)
-		r = read_endpoints(message, &own, slice, err);
+		r = read_endpoints(message, node_name, &own, writer, err);
 	convert_tell(&gathered, r < 0 ? NULL : notes);
 	return r;
 }
 
-int convert_slice(const K8s__EndpointSlice *message, const struct convert_notes *notes,
-		  struct slice **ret, enum convert_skip *ret_skip, struct err *err)
+int convert_slice(const K8s__EndpointSlice *message, const char *node_name,
+		  const struct convert_notes *notes, struct slice **ret,
+		  enum convert_skip *ret_skip, struct err *err)
 {
 	const K8s__ObjectMeta *metadata = message->metadata;
+	struct slice_writer writer;
 	struct slice *slice;
 	enum convert_skip skip;
 	enum family family = FAMILY_IPV4;
@@ -195,13 +178,14 @@ int convert_slice(const K8s__EndpointSlice *message, const struct convert_notes 
 	r = read_family(convert_text(message->addresstype), &family, err);
 	if (r < 0)
 		return r;
-	slice = slice_new(metadata->namespace_, metadata->name, service, family);
-	slice->trigger_time_ns = trigger_time(metadata);
-	r = fill(message, notes, slice, err);
+	slice_writer_init(&writer, metadata->namespace_, metadata->name, service, family);
+	r = fill(message, node_name, notes, &writer, err);
+	slice = slice_writer_finish(&writer);
 	if (r < 0) {
 		slice_unref(slice);
 		return r;
 	}
+	slice->trigger_time_ns = trigger_time(metadata);
 	*ret = slice;
 	return 1;
 }

@@ -142,7 +142,7 @@ static int convert_slice_object(struct parse *parse, ProtobufCMessage *message,
 
 	object->kind = MANIFEST_SLICE;
 	defaults_endpoint_slice(endpoint_slice, parse->arena);
-	r = convert_slice(endpoint_slice, &notes, &slice, skip, err);
+	r = convert_slice(endpoint_slice, parse->node_name, &notes, &slice, skip, err);
 	if (r <= 0)
 		return r;
 	object->slices = xmalloc(sizeof(struct slice *));
@@ -159,7 +159,8 @@ static int convert_endpoints_object(struct parse *parse, ProtobufCMessage *messa
 
 	object->kind = MANIFEST_ENDPOINTS;
 	defaults_endpoints(endpoints, parse->arena);
-	return convert_endpoints(endpoints, &notes, &object->slices, &object->n_slices, skip, err);
+	return convert_endpoints(endpoints, parse->node_name, &notes, &object->slices,
+				 &object->n_slices, skip, err);
 }
 
 static int convert_node_object(struct parse *parse, ProtobufCMessage *message,

@@ -234,7 +234,7 @@ static void collect_winner(struct round *round, const struct manifest_file *file
 	*claim = (struct claim){.file = file, .object = object};
 	map_set(&round->winners, object->id, claim);
 	if (object->kind == MANIFEST_SLICE && object->n_slices)
-		map_set(&round->sliced, object->slices[0]->service_key, object->slices[0]);
+		map_set(&round->sliced, slice_service_key(object->slices[0]), object->slices[0]);
 }
 
 static void collect_winners(struct round *round)
@@ -263,7 +263,7 @@ static bool gives_way(struct round *round, const struct claim *claim)
 	const struct manifest_object *object = claim->object;
 
 	if (object->kind != MANIFEST_ENDPOINTS || !object->n_slices ||
-	    !map_get(&round->sliced, object->slices[0]->service_key))
+	    !map_get(&round->sliced, slice_service_key(object->slices[0])))
 		return false;
 	notice(round, LOG_SEVERITY_INFO,
 	       xasprintf("%s:%u: %s is left out: the Service has EndpointSlices", claim->file->path,
@@ -299,7 +299,7 @@ static void collect_wanted(struct round *round)
 		if (object->cidr)
 			add_item(&round->cidrs, object->cidr->name, service_cidr_ref(object->cidr));
 		for (size_t i = 0; !gives_way(round, claim) && i < object->n_slices; i++)
-			add_item(&round->slices, object->slices[i]->key,
+			add_item(&round->slices, slice_key(object->slices[i]),
 				 slice_ref(object->slices[i]));
 	}
 	sort(&round->services);

@@ -113,7 +113,7 @@ static int on_set_slice(void *arg attr_unused, struct api_bytes object,
 
 	if (!message)
 		return err_set(err, -1, "it is not readable protobuf");
-	r = convert_slice(message, &notes, &slice, &skip, err);
+	r = convert_slice(message, "node-a", &notes, &slice, &skip, err);
 	if (r > 0) {
 		r = slice->n_endpoints == 0 ? API_SET_EMPTY : API_SET_TAKEN;
 		slice_unref(slice);

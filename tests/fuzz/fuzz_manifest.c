@@ -33,10 +33,16 @@ static void check_service(const struct service *service)
 
 static void check_slice(const struct slice *slice)
 {
-	for (size_t i = 0; i < slice->n_ports; i++)
-		assert(slice->ports[i].port && slice->ports[i].protocol < PROTOCOL_COUNT);
+	const char *at = slice_read(slice);
+
+	for (size_t i = 0; i < slice->n_ports; i++) {
+		struct slice_port port = slice_next_port(&at);
+
+		assert(port.port && port.protocol < PROTOCOL_COUNT);
+	}
 	for (size_t i = 0; i < slice->n_endpoints; i++)
-		assert(slice->endpoints[i].addr.family == slice->family);
+		slice_next_endpoint(slice, &at);
+	assert(at == slice->data + slice->size);
 }
 
 static void check_cidr(const struct service_cidr *cidr)

@@ -8,14 +8,15 @@
  *	build_port(service, "http", PROTOCOL_TCP, 80, 30080);
  *	build_vip(service, "1.2.3.4");
  *
- *	struct slice *slice = build_slice("default/web-1", "web", FAMILY_IPV4);
+ *	struct draft *slice = build_slice("default/web-1", "web", FAMILY_IPV4);
  *	build_slice_port(slice, "http", PROTOCOL_TCP, 8080);
  *	build_hints(slice, build_endpoint(slice, "10.1.0.1", "node-a", BUILD_READY), "a,b", NULL);
  *
  *	struct endpoints *list = build_list(slice, "node-a");
  *
- * The caller owns what is returned (service_unref(), slice_unref(), endpoints_unref()) or hands it
- * to the model. A text that does not parse fails the test.
+ * The caller owns what is returned (service_unref(), endpoints_unref()) or hands it to the model
+ * (build_set_slice()). A slice can be written only from front to back, so it is a draft until
+ * build_finish() makes it one. A text that does not parse fails the test.
  */
 
 #include <setjmp.h>
@@ -26,9 +27,7 @@
 
 #include <cmocka.h>
 
-#include "model/endpoints.h"
-#include "model/service.h"
-#include "model/slice.h"
+#include "model/model.h"
 
 enum {
 	BUILD_UNREADY = 0, /* neither ready, nor serving, nor terminating */
@@ -135,47 +134,114 @@ attr_unused static void build_source_range(struct service *service, const char *
 	service->source_ranges[service->n_source_ranges - 1] = build_prefix(cidr);
 }
 
+struct draft_endpoint {
+	struct addr addr;
+	unsigned int flags; /* enum endpoint_flag; build_finish() adds LOCAL */
+	const char *node;   /* NULL when not given */
+	const struct endpoint_hints *hints;
+};
+
+struct draft {
+	struct arena *arena;
+	const char *ns, *name, *service_name;
+	const char *key; /* "namespace/name" */
+	enum family family;
+	struct slice_port *ports;
+	size_t n_ports;
+	struct draft_endpoint *endpoints;
+	size_t n_endpoints;
+	int64_t trigger_time_ns;
+};
+
 /* key: "namespace/name" of the slice; the Service is in the same namespace. */
-attr_unused static struct slice *build_slice(const char *key, const char *service_name,
+attr_unused static struct draft *build_slice(const char *key, const char *service_name,
 					     enum family family)
 {
 	cleanup_free char *ns = NULL, *name = NULL;
+	struct arena *arena = arena_new(1024);
+	struct draft *draft = arena_alloc(arena, sizeof(*draft));
 
 	build_split(key, &ns, &name);
-	return slice_new(ns, name, service_name, family);
+	*draft = (struct draft){
+		.arena = arena,
+		.ns = arena_strdup(arena, ns),
+		.name = arena_strdup(arena, name),
+		.service_name = arena_strdup(arena, service_name),
+		.key = arena_strdup(arena, key),
+		.family = family,
+	};
+	return draft;
 }
 
-attr_unused static struct slice_port *build_slice_port(struct slice *slice, const char *name,
-						       enum protocol protocol, uint16_t port)
+attr_unused static void build_drop(struct draft *draft)
 {
-	struct slice_port *added;
+	arena_free(draft->arena);
+}
 
-	slice->ports =
-		build_append(slice->arena, slice->ports, slice->n_ports++, sizeof(*slice->ports));
-	added = &slice->ports[slice->n_ports - 1];
-	*added = (struct slice_port){
-		.name = arena_strdup(slice->arena, name),
+attr_unused static void build_slice_port(struct draft *draft, const char *name,
+					 enum protocol protocol, uint16_t port)
+{
+	draft->ports =
+		build_append(draft->arena, draft->ports, draft->n_ports++, sizeof(*draft->ports));
+	draft->ports[draft->n_ports - 1] = (struct slice_port){
+		.name = arena_strdup(draft->arena, name),
 		.protocol = protocol,
 		.port = port,
 	};
-	return added;
 }
 
 /* node may be NULL. The result is good until the next endpoint is added. */
-attr_unused static struct slice_endpoint *build_endpoint(struct slice *slice, const char *ip,
+attr_unused static struct draft_endpoint *build_endpoint(struct draft *draft, const char *ip,
 							 const char *node, unsigned int flags)
 {
-	struct slice_endpoint *added;
+	struct draft_endpoint *added;
 
-	slice->endpoints = build_append(slice->arena, slice->endpoints, slice->n_endpoints++,
-					sizeof(*slice->endpoints));
-	added = &slice->endpoints[slice->n_endpoints - 1];
-	*added = (struct slice_endpoint){
+	draft->endpoints = build_append(draft->arena, draft->endpoints, draft->n_endpoints++,
+					sizeof(*draft->endpoints));
+	added = &draft->endpoints[draft->n_endpoints - 1];
+	*added = (struct draft_endpoint){
 		.addr = build_addr(ip),
-		.flags = (uint8_t)flags,
-		.node = node ? arena_strdup(slice->arena, node) : NULL,
+		.flags = flags,
+		.node = node ? arena_strdup(draft->arena, node) : NULL,
 	};
 	return added;
+}
+
+/* The slice as node_name sees it; "": no endpoint is local. The draft stays. */
+attr_unused static struct slice *build_write(const struct draft *draft, const char *node_name)
+{
+	struct slice_writer writer;
+	struct slice *slice;
+
+	slice_writer_init(&writer, draft->ns, draft->name, draft->service_name, draft->family);
+	for (size_t i = 0; i < draft->n_ports; i++)
+		slice_writer_port(&writer, draft->ports[i].name, draft->ports[i].protocol,
+				  draft->ports[i].port);
+	for (size_t i = 0; i < draft->n_endpoints; i++) {
+		const struct draft_endpoint *from = &draft->endpoints[i];
+		bool local = from->node && *node_name && streq(from->node, node_name);
+
+		slice_writer_endpoint(&writer, &from->addr,
+				      from->flags | (local ? ENDPOINT_LOCAL : 0), from->hints);
+	}
+	slice = slice_writer_finish(&writer);
+	slice->trigger_time_ns = draft->trigger_time_ns;
+	return slice;
+}
+
+/* Likewise, and releases the draft. */
+attr_unused static struct slice *build_finish(struct draft *draft, const char *node_name)
+{
+	struct slice *slice = build_write(draft, node_name);
+
+	build_drop(draft);
+	return slice;
+}
+
+/* As model_set_slice(); releases the draft. */
+attr_unused static unsigned int build_set_slice(struct model *model, struct draft *draft)
+{
+	return model_set_slice(model, build_finish(draft, model_node_name(model)));
 }
 
 /* Splits "a,b" into names of the arena; NULL gives none. */
@@ -197,23 +263,24 @@ attr_unused static const char *const *build_names(struct arena *arena, const cha
 }
 
 /* zones and nodes: names with commas between, or NULL for none. */
-attr_unused static void build_hints(struct slice *slice, struct slice_endpoint *endpoint,
+attr_unused static void build_hints(struct draft *draft, struct draft_endpoint *endpoint,
 				    const char *zones, const char *nodes)
 {
-	struct endpoint_hints *hints = arena_alloc(slice->arena, sizeof(*hints));
+	struct endpoint_hints *hints = arena_alloc(draft->arena, sizeof(*hints));
 
-	hints->zones = build_names(slice->arena, zones, &hints->n_zones);
-	hints->nodes = build_names(slice->arena, nodes, &hints->n_nodes);
+	hints->zones = build_names(draft->arena, zones, &hints->n_zones);
+	hints->nodes = build_names(draft->arena, nodes, &hints->n_nodes);
 	endpoint->hints = hints;
 }
 
 /* The merged list of a slice with one port, which is released; node_name decides what is local. */
-attr_unused static struct endpoints *build_list(struct slice *slice, const char *node_name)
+attr_unused static struct endpoints *build_list(struct draft *draft, const char *node_name)
 {
+	struct slice *slice = build_finish(draft, node_name);
 	struct endpoints **lists, *list;
 	size_t n;
 
-	lists = endpoints_merge(&slice, 1, node_name, &n);
+	lists = endpoints_merge(slice, &n);
 	assert_int_equal(n, 1);
 	list = lists[0];
 	free(lists);

@@ -98,7 +98,7 @@ attr_unused static void cluster_serve(struct cluster *c, struct service *service
 }
 
 /* "10.0.1.2@node-a": an address and, optionally, its node. */
-attr_unused static void cluster_add_endpoint(struct slice *slice, char *word)
+attr_unused static void cluster_add_endpoint(struct draft *slice, char *word)
 {
 	char *node = strchr(word, '@');
 
@@ -111,7 +111,7 @@ attr_unused static void cluster_add_endpoint(struct slice *slice, char *word)
 attr_unused static void cluster_slice(struct cluster *c, const char *service, const char *port_name,
 				      uint16_t port, const char *addresses)
 {
-	struct slice *slice = build_slice(service, strchr(service, '/') + 1, c->settings.family);
+	struct draft *slice = build_slice(service, strchr(service, '/') + 1, c->settings.family);
 	cleanup_free char *copy = xstrdup(addresses);
 	char *rest = copy, *word;
 
@@ -119,7 +119,7 @@ attr_unused static void cluster_slice(struct cluster *c, const char *service, co
 	while ((word = strsep(&rest, " ")))
 		if (*word)
 			cluster_add_endpoint(slice, word);
-	model_set_slice(c->model, slice);
+	build_set_slice(c->model, slice);
 }
 
 static size_t cluster_find_chain(const struct cluster *c, const char *name)

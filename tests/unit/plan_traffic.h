@@ -81,11 +81,11 @@ attr_unused static struct service *balanced_service(bool external_local)
 attr_unused static struct service_plan *plan_with_two_endpoints(struct world *world,
 								bool external_local)
 {
-	struct slice *slice = new_slice();
+	struct draft *slice = new_slice();
 
 	build_endpoint(slice, "10.180.0.1", NULL, BUILD_READY);
 	build_endpoint(slice, "10.180.2.1", NODE, BUILD_READY);
 	model_set_service(world->model, balanced_service(external_local));
-	model_set_slice(world->model, slice);
+	build_set_slice(world->model, slice);
 	return make_plan(world);
 }

@@ -47,9 +47,9 @@ attr_unused static struct service_plan *make_plan(struct world *world)
 	return plan_service(&world->settings, world->model, KEY);
 }
 
-attr_unused static struct slice *new_slice(void)
+attr_unused static struct draft *new_slice(void)
 {
-	struct slice *slice = build_slice("ns1/svc1-1", "svc1", FAMILY_IPV4);
+	struct draft *slice = build_slice("ns1/svc1-1", "svc1", FAMILY_IPV4);
 
 	build_slice_port(slice, "", PROTOCOL_TCP, 80);
 	return slice;

@@ -153,14 +153,14 @@ attr_unused static struct service *random_service(struct random_cluster *r, cons
 	return service;
 }
 
-static void random_endpoint(struct random_cluster *r, struct slice *slice)
+static void random_endpoint(struct random_cluster *r, struct draft *slice)
 {
 	static const unsigned int flags[] = {BUILD_READY,       BUILD_READY,
 					     BUILD_READY,       BUILD_UNREADY,
 					     BUILD_TERMINATING, BUILD_SERVING_TERMINATING};
 	static const char *const nodes[] = {"node-a", "node-b", NULL};
 	char ip[64];
-	struct slice_endpoint *endpoint =
+	struct draft_endpoint *endpoint =
 		build_endpoint(slice, random_address(r, 1, 9, ip, sizeof(ip)),
 			       nodes[random_below(r, 3)], flags[random_below(r, 6)]);
 
@@ -169,12 +169,12 @@ static void random_endpoint(struct random_cluster *r, struct slice *slice)
 }
 
 /* number: a Service has up to two. */
-attr_unused static struct slice *random_slice(struct random_cluster *r, const char *service,
+attr_unused static struct draft *random_slice(struct random_cluster *r, const char *service,
 					      unsigned int number)
 {
 	static const char *const names[] = {"", "http", "dns"};
 	char key[64];
-	struct slice *slice;
+	struct draft *slice;
 
 	snprintf(key, sizeof(key), "%s-%u", service, number);
 	slice = build_slice(key, strchr(service, '/') + 1, r->family);
@@ -208,7 +208,7 @@ attr_unused static void random_change(struct random_cluster *r)
 		model_set_service(r->model, random_service(r, key));
 		break;
 	default:
-		model_set_slice(r->model, random_slice(r, key, random_below(r, 2)));
+		build_set_slice(r->model, random_slice(r, key, random_below(r, 2)));
 		break;
 	}
 }

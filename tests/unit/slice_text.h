@@ -35,7 +35,7 @@ attr_unused static unsigned int conditions_from_letter(char letter)
 	}
 }
 
-attr_unused static void slice_text_port(struct slice *slice, char *text)
+attr_unused static void slice_text_port(struct draft *slice, char *text)
 {
 	char *number = strchr(text, '='), *protocol = strchr(text, '/');
 
@@ -48,7 +48,7 @@ attr_unused static void slice_text_port(struct slice *slice, char *text)
 			 (uint16_t)atoi(number));
 }
 
-attr_unused static void slice_text_endpoint(struct slice *slice, char *text)
+attr_unused static void slice_text_endpoint(struct draft *slice, char *text)
 {
 	char *letter = strchr(text, '!'), *node = strchr(text, '@');
 
@@ -59,13 +59,13 @@ attr_unused static void slice_text_endpoint(struct slice *slice, char *text)
 	build_endpoint(slice, text, node, letter ? conditions_from_letter(*letter) : BUILD_READY);
 }
 
-attr_unused static struct slice *slice_from_text(const char *text)
+attr_unused static struct draft *slice_from_text(const char *text)
 {
 	cleanup_free char *copy = strdup(text);
 	char *rest = copy, *part;
 	const char *key = strsep(&rest, " "), *service = strsep(&rest, " ");
 	char *ports = strsep(&rest, " "), *endpoints = strsep(&rest, " ");
-	struct slice *slice;
+	struct draft *slice;
 
 	assert_true(endpoints && !rest);
 	slice = build_slice(key, service, strchr(endpoints, ':') ? FAMILY_IPV6 : FAMILY_IPV4);

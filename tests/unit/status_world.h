@@ -112,7 +112,7 @@ attr_unused static void status_add(struct status_world *world, const char *key, 
 {
 	struct service *service = build_service(key, ip);
 	cleanup_free char *slice_key = xasprintf("%s-1", key);
-	struct slice *slice = build_slice(slice_key, strchr(key, '/') + 1, FAMILY_IPV4);
+	struct draft *slice = build_slice(slice_key, strchr(key, '/') + 1, FAMILY_IPV4);
 
 	build_port(service, "http", PROTOCOL_TCP, 80, 0);
 	model_set_service(world->model, service);
@@ -122,5 +122,5 @@ attr_unused static void status_add(struct status_world *world, const char *key, 
 
 		build_endpoint(slice, address, i == 0 ? STATUS_NODE : "node-b", BUILD_READY);
 	}
-	model_set_slice(world->model, slice);
+	build_set_slice(world->model, slice);
 }

@@ -47,9 +47,9 @@ static void add_service(struct world *world, const char *key, const char *cluste
 }
 
 /* One here, one elsewhere, one not ready, one that goes. */
-static struct slice *mixed_slice(void)
+static struct draft *mixed_slice(void)
 {
-	struct slice *slice = new_slice();
+	struct draft *slice = new_slice();
 
 	build_endpoint(slice, "10.0.1.1", NODE, BUILD_READY);
 	build_endpoint(slice, "10.0.2.1", OTHER, BUILD_READY);
@@ -64,7 +64,7 @@ static void chart_leads_from_the_cluster_ip_to_ready_endpoints(void **state attr
 	struct chart *chart;
 
 	add_service(&world, KEY, "172.30.1.1");
-	model_set_slice(world.model, mixed_slice());
+	build_set_slice(world.model, mixed_slice());
 	chart = draw(&world, false);
 	assert_int_equal(chart->n_frames, 1);
 	assert_string_equal(chart->frames[0].title, KEY "  80/TCP");
@@ -84,7 +84,7 @@ static void chart_says_why_an_endpoint_is_left_out(void **state attr_unused)
 	struct chart *chart;
 
 	add_service(&world, KEY, "172.30.1.1");
-	model_set_slice(world.model, mixed_slice());
+	build_set_slice(world.model, mixed_slice());
 	chart = draw(&world, false);
 	assert_int_equal(find_box(chart, "10.0.2.2:80")->kind, CHART_LEFT_OUT);
 	assert_string_equal(find_box(chart, "10.0.2.2:80")->note, "not ready");
@@ -106,7 +106,7 @@ static void chart_shows_policy_local_as_a_group_of_its_own(void **state attr_unu
 	build_source_range(service, "203.0.113.0/25");
 	service->external_local = true;
 	model_set_service(world.model, service);
-	model_set_slice(world.model, mixed_slice());
+	build_set_slice(world.model, mixed_slice());
 	chart = draw(&world, true);
 	assert_non_null(find_link(chart, "172.30.1.1:80", "all endpoints"));
 	assert_non_null(find_link(chart, "node:30080", "endpoints on this node"));
@@ -142,7 +142,7 @@ static void chart_shows_an_entry_that_goes_nowhere(void **state attr_unused)
 static void chart_draws_many_endpoints_as_one_box(void **state attr_unused)
 {
 	struct world world = world_new();
-	struct slice *slice = new_slice();
+	struct draft *slice = new_slice();
 	struct chart *chart;
 
 	add_service(&world, KEY, "172.30.1.1");
@@ -152,7 +152,7 @@ static void chart_draws_many_endpoints_as_one_box(void **state attr_unused)
 		snprintf(ip, sizeof(ip), "10.0.9.%u", i);
 		build_endpoint(slice, ip, OTHER, BUILD_READY);
 	}
-	model_set_slice(world.model, slice);
+	build_set_slice(world.model, slice);
 	chart = draw(&world, false);
 	assert_string_equal(find_link(chart, "all endpoints", "180 more endpoints"), "180/200");
 	assert_int_equal(chart->n_endpoints, 200);
@@ -223,7 +223,7 @@ static void chart_boxes_lie_in_their_frame_and_apart(void **state attr_unused)
 
 	add_many(&world, 40);
 	add_service(&world, KEY, "172.30.99.1");
-	model_set_slice(world.model, mixed_slice());
+	build_set_slice(world.model, mixed_slice());
 	for (enum chart_layout_by by = 0; by < CHART_LAYOUT_COUNT; by++) {
 		chart = draw(&world, true);
 		assert_false(chart_layout(chart, by) && by == CHART_LAYOUT_COLUMNS);
@@ -240,7 +240,7 @@ static void chart_is_laid_out_by_graphviz_where_it_is_there(void **state attr_un
 	struct chart *chart;
 
 	add_service(&world, KEY, "172.30.1.1");
-	model_set_slice(world.model, mixed_slice());
+	build_set_slice(world.model, mixed_slice());
 	chart = draw(&world, false);
 	assert_true(chart_layout(chart, CHART_LAYOUT_AUTO));
 	assert_true(find_box(chart, "172.30.1.1:80")->x < find_box(chart, "all endpoints")->x);
@@ -284,7 +284,7 @@ static void chart_svg_refers_to_nothing_outside(void **state attr_unused)
 	cleanup_free char *svg = NULL;
 
 	add_service(&world, KEY, "172.30.1.1");
-	model_set_slice(world.model, mixed_slice());
+	build_set_slice(world.model, mixed_slice());
 	svg = written(&world, CHART_SVG);
 	assert_null(strstr(svg, "href"));
 	assert_null(strstr(svg, "@import"));

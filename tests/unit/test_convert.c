@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "read_object.h"
+#include "slice_view.h"
 #include "sources/convert.h"
 #include "sources/k8s_name.h"
 
@@ -569,7 +570,7 @@ static int try_slice(const char *text, struct slice **ret, enum convert_skip *re
 
 	if (!message->metadata || !message->metadata->namespace_)
 		defaults_endpoint_slice(message, arena);
-	return convert_slice(message, &note_all, ret, ret_skip, err);
+	return convert_slice(message, "a", &note_all, ret, ret_skip, err);
 }
 
 #define META(more) "metadata: {name: web-1, labels: {kubernetes.io/service-name: web}" more "}\n"
@@ -597,25 +598,25 @@ static void a_slice_keeps_what_a_proxy_needs(void **state attr_unused)
 			 "- {addresses: []}\n"
 			 "- {addresses: [10.1.0.3], nodeName: '', conditions: {ready: true, "
 			 "serving: false}, hints: {}}\n");
-	const struct slice_endpoint *endpoints = slice->endpoints;
+	const struct slice_view view = slice_view(slice, arena);
+	const struct slice_endpoint *endpoints = view.endpoints;
 
-	assert_string_equal(slice->key, "default/web-1");
-	assert_string_equal(slice->service_key, "default/web");
+	assert_string_equal(slice_key(slice), "default/web-1");
+	assert_string_equal(slice_service_key(slice), "default/web");
 	assert_int_equal(slice->family, FAMILY_IPV4);
 	assert_int_equal(slice->n_ports, 2);
-	assert_int_equal(slice->ports[1].protocol, PROTOCOL_UDP);
+	assert_string_equal(view.ports[0].name, "http");
+	assert_int_equal(view.ports[0].port, 8080);
+	assert_int_equal(view.ports[1].protocol, PROTOCOL_UDP);
 	assert_int_equal(slice->n_endpoints, 3);
 	assert_addrs(&endpoints[0].addr, 1, "10.1.0.1");
-	assert_string_equal(endpoints[0].node, "a");
-	assert_int_equal(endpoints[0].flags, ENDPOINT_READY | ENDPOINT_SERVING);
+	assert_int_equal(endpoints[0].flags, ENDPOINT_READY | ENDPOINT_SERVING | ENDPOINT_LOCAL);
 	assert_null(endpoints[0].hints);
 	assert_addrs(&endpoints[1].addr, 1, "10.1.0.2");
-	assert_null(endpoints[1].node);
 	assert_int_equal(endpoints[1].flags, ENDPOINT_SERVING | ENDPOINT_TERMINATING);
-	assert_int_equal(endpoints[1].hints->n_zones, 2);
-	assert_string_equal(endpoints[1].hints->zones[1], "z2");
-	assert_string_equal(endpoints[1].hints->nodes[0], "n1");
-	assert_null(endpoints[2].node);
+	assert_int_equal(view.hints[1]->n_zones, 2);
+	assert_string_equal(view.hints[1]->zones[1], "z2");
+	assert_string_equal(view.hints[1]->nodes[0], "n1");
 	assert_int_equal(endpoints[2].flags, ENDPOINT_READY);
 	assert_null(endpoints[2].hints);
 	slice_unref(slice);
@@ -628,11 +629,12 @@ static void ports_with_null_name_or_no_number_are_skipped(void **state attr_unus
 		META(", namespace: ns") "addressType: IPv4\n"
 					"ports: [{port: 1}, {name: a}, {name: b, port: 0}, "
 					"{name: '', port: 2}]\n");
+	struct slice_port port = slice_view(slice, arena).ports[0];
 
 	assert_int_equal(slice->n_ports, 1);
-	assert_string_equal(slice->ports[0].name, "");
-	assert_int_equal(slice->ports[0].port, 2);
-	assert_int_equal(slice->ports[0].protocol, PROTOCOL_TCP);
+	assert_string_equal(port.name, "");
+	assert_int_equal(port.port, 2);
+	assert_int_equal(port.protocol, PROTOCOL_TCP);
 	slice_unref(slice);
 }
 
@@ -721,21 +723,23 @@ static void what_can_be_used_of_a_slice_is_used(void **state attr_unused)
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		char *object cleanup_free =
 			xasprintf(META("") "addressType: IPv4\n%s", rows[i].text);
+		struct slice_view view;
 		struct slice *slice;
 		char text[256] = "";
 
 		notes[0] = '\0';
 		slice = slice_with(object);
+		view = slice_view(slice, arena);
 		for (size_t j = 0; j < slice->n_ports; j++) {
 			char *port cleanup_free =
-				xasprintf("%s:%u", slice->ports[j].name, slice->ports[j].port);
+				xasprintf("%s:%u", view.ports[j].name, view.ports[j].port);
 
 			append(text, sizeof(text), port);
 		}
 		for (size_t j = 0; j < slice->n_endpoints; j++) {
 			char addr[ADDR_TEXT_MAX];
 
-			addr_print(&slice->endpoints[j].addr, addr);
+			addr_print(&view.endpoints[j].addr, addr);
 			append(text, sizeof(text), addr);
 		}
 		assert_string_equal(text, rows[i].expected);
@@ -750,11 +754,12 @@ static int try_endpoints(const char *text, struct slice ***ret, size_t *ret_n,
 	K8s__Endpoints *message = must_read(arena, text, &k8s__endpoints__descriptor);
 
 	defaults_endpoints(message, arena);
-	return convert_endpoints(message, &note_all, ret, ret_n, ret_skip, err);
+	return convert_endpoints(message, "a", &note_all, ret, ret_n, ret_skip, err);
 }
 
 static void endpoints_become_a_slice_for_each_subset_and_family(void **state attr_unused)
 {
+	struct slice_view view;
 	struct slice **slices;
 	enum convert_skip skip;
 	struct err err;
@@ -770,18 +775,21 @@ static void endpoints_become_a_slice_for_each_subset_and_family(void **state att
 			      &slices, &n, &skip, &err),
 		1);
 	assert_int_equal(n, 3);
-	assert_string_equal(slices[0]->key, "default/web~0-IPv4");
-	assert_string_equal(slices[1]->key, "default/web~0-IPv6");
-	assert_string_equal(slices[2]->key, "default/web~1-IPv4");
-	assert_string_equal(slices[0]->service_key, "default/web");
+	assert_string_equal(slice_key(slices[0]), "default/web~0-IPv4");
+	assert_string_equal(slice_key(slices[1]), "default/web~0-IPv6");
+	assert_string_equal(slice_key(slices[2]), "default/web~1-IPv4");
+	assert_string_equal(slice_service_key(slices[0]), "default/web");
 	assert_int_equal(slices[0]->n_endpoints, 2);
-	assert_string_equal(slices[0]->endpoints[0].node, "a");
-	assert_int_equal(slices[0]->endpoints[0].flags, ENDPOINT_READY | ENDPOINT_SERVING);
-	assert_int_equal(slices[0]->endpoints[1].flags, ENDPOINT_SERVING);
-	assert_int_equal(slices[0]->ports[0].port, 80);
-	assert_string_equal(slices[0]->ports[0].name, "");
+	view = slice_view(slices[0], arena);
+	assert_int_equal(view.endpoints[0].flags,
+			 ENDPOINT_READY | ENDPOINT_SERVING | ENDPOINT_LOCAL);
+	assert_int_equal(view.endpoints[1].flags, ENDPOINT_SERVING);
+	assert_int_equal(view.ports[0].port, 80);
+	assert_string_equal(view.ports[0].name, "");
 	assert_int_equal(slices[1]->n_endpoints, 1);
-	assert_int_equal(slices[2]->ports[0].protocol, PROTOCOL_UDP);
+	assert_int_equal(slice_view(slices[1], arena).endpoints[0].flags,
+			 ENDPOINT_READY | ENDPOINT_SERVING);
+	assert_int_equal(slice_view(slices[2], arena).ports[0].protocol, PROTOCOL_UDP);
 	for (size_t i = 0; i < n; i++)
 		slice_unref(slices[i]);
 	free(slices);

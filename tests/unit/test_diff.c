@@ -220,9 +220,9 @@ struct world {
 	struct addr address;
 };
 
-static struct slice *web_slice(void)
+static struct draft *web_slice(void)
 {
-	struct slice *slice = build_slice("default/web-1", "web", FAMILY_IPV4);
+	struct draft *slice = build_slice("default/web-1", "web", FAMILY_IPV4);
 
 	build_slice_port(slice, "http", PROTOCOL_TCP, 8080);
 	build_endpoint(slice, "10.244.1.1", "node-a", BUILD_READY);
@@ -251,7 +251,7 @@ static int setup(void **state)
 	node_ports_init(&world->settings.node_ports, FAMILY_IPV4, NULL, 0);
 	build_port(service, "http", PROTOCOL_TCP, 80, 0);
 	model_set_service(world->model, service);
-	model_set_slice(world->model, web_slice());
+	build_set_slice(world->model, web_slice());
 	*state = world;
 	return 0;
 }

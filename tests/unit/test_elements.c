@@ -69,13 +69,13 @@ static struct service *web(void)
 
 static void add_endpoints(struct world *world, const char *local, const char *remote)
 {
-	struct slice *slice = new_slice();
+	struct draft *slice = new_slice();
 
 	if (local)
 		build_endpoint(slice, local, NODE, BUILD_READY);
 	if (remote)
 		build_endpoint(slice, remote, OTHER, BUILD_READY);
-	model_set_slice(world->model, slice);
+	build_set_slice(world->model, slice);
 }
 
 static void a_cluster_ip_has_a_verdict_and_slots(void **state attr_unused)
@@ -268,7 +268,7 @@ static void source_ranges_hold_without_endpoints_and_without_overlap(void **stat
 static struct service_plan *plan_of(struct world *world, const char *letters,
 				    const struct service_plan *applied)
 {
-	struct slice *slice = new_slice();
+	struct draft *slice = new_slice();
 	struct service_plan *plan;
 
 	for (; *letters; letters++) {
@@ -276,7 +276,7 @@ static struct service_plan *plan_of(struct world *world, const char *letters,
 
 		build_endpoint(slice, ip, OTHER, BUILD_READY);
 	}
-	model_set_slice(world->model, slice);
+	build_set_slice(world->model, slice);
 	plan = make_plan(world);
 	slots_arrange(plan, applied);
 	return plan;

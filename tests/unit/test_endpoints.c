@@ -5,13 +5,15 @@
  * each. */
 static void assert_merged(const char *const *texts, const char *const *wanted)
 {
-	struct slice *slices[8];
+	struct slice *slices[8], *chain = NULL;
 	struct endpoints **lists;
 	size_t n_slices = 0, n, n_wanted = 0;
 
 	for (; texts[n_slices]; n_slices++)
-		slices[n_slices] = slice_from_text(texts[n_slices]);
-	lists = endpoints_merge(slices, n_slices, "host1", &n);
+		slices[n_slices] = build_finish(slice_from_text(texts[n_slices]), "host1");
+	for (size_t i = n_slices; i-- > 0; chain = slices[i])
+		slices[i]->next = chain;
+	lists = endpoints_merge(chain, &n);
 	for (; wanted[n_wanted]; n_wanted++) {
 		cleanup_free char *text = NULL, *line = NULL;
 
@@ -127,7 +129,7 @@ static void order_of_slices_does_not_matter(void **state attr_unused)
 
 static void local_needs_the_exact_node_name(void **state attr_unused)
 {
-	struct slice *slice;
+	struct draft *slice;
 	struct endpoints *list;
 
 	assert_merged(SLICES("ns/s1 svc p=80/tcp 10.0.0.1@HOST1,10.0.0.2@host11,10.0.0.3@host1"),
@@ -140,7 +142,7 @@ static void local_needs_the_exact_node_name(void **state attr_unused)
 
 static void address_of_the_other_family_is_left_out(void **state attr_unused)
 {
-	struct slice *slice = build_slice("ns/s", "svc", FAMILY_IPV4);
+	struct draft *slice = build_slice("ns/s", "svc", FAMILY_IPV4);
 	struct endpoints *list;
 
 	build_slice_port(slice, "p", PROTOCOL_TCP, 80);
@@ -154,7 +156,7 @@ static void address_of_the_other_family_is_left_out(void **state attr_unused)
 
 static void hints_are_copied_and_shared_within_a_list(void **state attr_unused)
 {
-	struct slice *slice = slice_from_text("ns/s svc p=80/tcp "
+	struct draft *slice = slice_from_text("ns/s svc p=80/tcp "
 					      "10.0.0.1,10.0.0.2,10.0.0.3,10.0.0.4,10.0.0.5");
 	struct endpoints *list;
 
@@ -178,7 +180,7 @@ static void hints_are_copied_and_shared_within_a_list(void **state attr_unused)
 /* More kinds of hints than are remembered: each endpoint still has its own. */
 static void many_different_hints_stay_apart(void **state attr_unused)
 {
-	struct slice *slice = build_slice("ns/s", "svc", FAMILY_IPV4);
+	struct draft *slice = build_slice("ns/s", "svc", FAMILY_IPV4);
 	struct endpoints *list;
 	char text[32];
 
@@ -202,8 +204,9 @@ static void many_different_hints_stay_apart(void **state attr_unused)
 static void twenty_thousand_ports_are_merged_and_found(void **state attr_unused)
 {
 	enum { MANY = 20000 };
-	struct slice *slice = build_slice("ns/s", "svc", FAMILY_IPV4);
+	struct draft *slice = build_slice("ns/s", "svc", FAMILY_IPV4);
 	struct endpoints **lists;
+	struct slice *written;
 	char name[32];
 	size_t n;
 
@@ -214,7 +217,8 @@ static void twenty_thousand_ports_are_merged_and_found(void **state attr_unused)
 		slice->ports[slice->n_ports].name = arena_strdup(slice->arena, name);
 		slice->ports[slice->n_ports].port = (uint16_t)(slice->n_ports + 1);
 	}
-	lists = endpoints_merge(&slice, 1, "host1", &n);
+	written = build_finish(slice, "host1");
+	lists = endpoints_merge(written, &n);
 	assert_int_equal(n, MANY);
 	for (size_t i = 0; i < n; i++) {
 		struct endpoints *found;
@@ -229,7 +233,7 @@ static void twenty_thousand_ports_are_merged_and_found(void **state attr_unused)
 	for (size_t i = 0; i < n; i++)
 		endpoints_unref(lists[i]);
 	free(lists);
-	slice_unref(slice);
+	slice_unref(written);
 }
 
 static void lists_are_shared_by_reference(void **state attr_unused)

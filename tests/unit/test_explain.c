@@ -83,17 +83,17 @@ static struct service *add_web(void)
 	return service;
 }
 
-static struct slice *web_slice(void)
+static struct draft *web_slice(void)
 {
-	struct slice *slice = build_slice("default/web-1", "web", FAMILY_IPV4);
+	struct draft *slice = build_slice("default/web-1", "web", FAMILY_IPV4);
 
 	build_slice_port(slice, "http", PROTOCOL_TCP, 8080);
 	return slice;
 }
 
-static struct slice *three_endpoints(void)
+static struct draft *three_endpoints(void)
 {
-	struct slice *slice = web_slice();
+	struct draft *slice = web_slice();
 
 	build_endpoint(slice, "10.244.1.1", "node-a", BUILD_READY);
 	build_endpoint(slice, "10.244.2.2", "node-b", BUILD_READY);
@@ -160,7 +160,7 @@ static void all_ready_endpoints_have_equal_shares(void **state)
 	const struct explanation *found;
 
 	model_set_service(world->model, add_web());
-	model_set_slice(world->model, three_endpoints());
+	build_set_slice(world->model, three_endpoints());
 	found = explain(world, CLUSTER_IP, 80, "pod");
 	assert_fate(found, FATE_BACKEND);
 	assert_int_equal(found->way->n_outcomes, 3);
@@ -177,7 +177,7 @@ static void all_ready_endpoints_have_equal_shares(void **state)
 static void shares_of_a_thousand_endpoints_are_exact(void **state)
 {
 	struct world *world = *state;
-	struct slice *slice = web_slice();
+	struct draft *slice = web_slice();
 	const struct explanation *found;
 	char addr[ADDR_TEXT_MAX];
 
@@ -186,7 +186,7 @@ static void shares_of_a_thousand_endpoints_are_exact(void **state)
 		snprintf(addr, sizeof(addr), "10.244.%d.%d", i / 200, i % 200 + 1);
 		build_endpoint(slice, addr, NULL, BUILD_READY);
 	}
-	model_set_slice(world->model, slice);
+	build_set_slice(world->model, slice);
 	found = explain(world, CLUSTER_IP, 80, "pod");
 	assert_int_equal(found->way->n_outcomes, 1000);
 	for (size_t i = 0; i < 1000; i++)
@@ -196,13 +196,13 @@ static void shares_of_a_thousand_endpoints_are_exact(void **state)
 static void endpoints_left_out_have_their_reasons(void **state)
 {
 	struct world *world = *state;
-	struct slice *slice = three_endpoints();
+	struct draft *slice = three_endpoints();
 	const struct explanation *found;
 
 	build_endpoint(slice, "10.244.4.4", "node-c", BUILD_UNREADY);
 	build_endpoint(slice, "10.244.5.5", "node-c", BUILD_SERVING_TERMINATING);
 	model_set_service(world->model, add_web());
-	model_set_slice(world->model, slice);
+	build_set_slice(world->model, slice);
 	found = explain(world, CLUSTER_IP, 80, "pod");
 	assert_int_equal(found->way->n_outcomes, 3);
 	assert_int_equal(found->n_left_out, 2);
@@ -213,7 +213,7 @@ static void endpoints_left_out_have_their_reasons(void **state)
 static void endpoints_of_another_zone_are_left_out(void **state)
 {
 	struct world *world = *state;
-	struct slice *slice = web_slice();
+	struct draft *slice = web_slice();
 	struct node *node = node_new("node-a");
 	const struct explanation *found;
 
@@ -222,7 +222,7 @@ static void endpoints_of_another_zone_are_left_out(void **state)
 	build_hints(slice, build_endpoint(slice, "10.244.1.1", "node-a", BUILD_READY), "a", NULL);
 	build_hints(slice, build_endpoint(slice, "10.244.2.2", "node-b", BUILD_READY), "b", NULL);
 	model_set_service(world->model, add_web());
-	model_set_slice(world->model, slice);
+	build_set_slice(world->model, slice);
 	found = explain(world, CLUSTER_IP, 80, "pod");
 	assert_int_equal(found->way->n_outcomes, 1);
 	outcome_to(found, "10.244.1.1");
@@ -235,12 +235,12 @@ static void endpoints_of_another_zone_are_left_out(void **state)
 static void no_ready_endpoint_is_refused(void **state)
 {
 	struct world *world = *state;
-	struct slice *slice = web_slice();
+	struct draft *slice = web_slice();
 
 	build_endpoint(slice, "10.244.1.1", "node-a", BUILD_UNREADY);
 	build_endpoint(slice, "10.244.1.2", "node-a", BUILD_UNREADY);
 	model_set_service(world->model, add_web());
-	model_set_slice(world->model, slice);
+	build_set_slice(world->model, slice);
 	assert_fate(explain(world, CLUSTER_IP, 80, "pod"), FATE_REJECTED);
 	assert_string_equal(world->found->summary,
 			    "Connections are refused: service default/web:http has no ready "
@@ -256,12 +256,12 @@ static void policy_local_without_local_endpoint_is_dropped(void **state)
 {
 	struct world *world = *state;
 	struct service *service = add_web();
-	struct slice *slice = web_slice();
+	struct draft *slice = web_slice();
 
 	service->external_local = service->internal_local = true;
 	build_endpoint(slice, "10.244.2.2", "node-b", BUILD_READY);
 	model_set_service(world->model, service);
-	model_set_slice(world->model, slice);
+	build_set_slice(world->model, slice);
 	assert_fate(explain(world, CLUSTER_IP, 80, "pod"), FATE_DROPPED);
 	assert_string_equal(world->found->summary,
 			    "Connections are dropped: internalTrafficPolicy of service default/web "
@@ -282,7 +282,7 @@ static void source_ranges_drop_others(void **state)
 	build_source_range(service, "203.0.113.64/26");
 	build_source_range(service, "198.18.0.0/15");
 	model_set_service(world->model, service);
-	model_set_slice(world->model, three_endpoints());
+	build_set_slice(world->model, three_endpoints());
 	assert_fate(explain(world, VIP, 80, "203.0.113.65"), FATE_BACKEND);
 	assert_fate(explain(world, VIP, 80, "198.19.0.1"), FATE_BACKEND);
 	assert_fate(explain(world, EXTERNAL, 80, "outside"), FATE_BACKEND);
@@ -299,7 +299,7 @@ static void an_address_of_no_service_is_left_alone(void **state)
 	struct world *world = *state;
 
 	model_set_service(world->model, add_web());
-	model_set_slice(world->model, three_endpoints());
+	build_set_slice(world->model, three_endpoints());
 	assert_fate(explain(world, "10.96.0.99", 80, "pod"), FATE_PASSED);
 	assert_null(world->found->port);
 	assert_fate(explain(world, NODE_IP, 22, "outside"), FATE_PASSED);
@@ -324,7 +324,7 @@ static void who_is_masqueraded_and_why(void **state)
 	struct world *world = *state;
 
 	model_set_service(world->model, add_web());
-	model_set_slice(world->model, three_endpoints());
+	build_set_slice(world->model, three_endpoints());
 	assert_masquerade(explain(world, CLUSTER_IP, 80, "pod"), MASQUERADE_NONE);
 	assert_masquerade(explain(world, CLUSTER_IP, 80, "node"), MASQUERADE_NOT_A_POD);
 	assert_masquerade(explain(world, CLUSTER_IP, 80, "outside"), MASQUERADE_NOT_A_POD);
@@ -338,7 +338,7 @@ static void a_pod_that_meets_itself_is_masqueraded(void **state)
 	const struct explanation *found;
 
 	model_set_service(world->model, add_web());
-	model_set_slice(world->model, three_endpoints());
+	build_set_slice(world->model, three_endpoints());
 	found = explain(world, CLUSTER_IP, 80, "10.244.1.1");
 	assert_int_equal(outcome_to(found, "10.244.1.1")->masquerade, MASQUERADE_HAIRPIN);
 	assert_int_equal(outcome_to(found, "10.244.2.2")->masquerade, MASQUERADE_NONE);
@@ -353,7 +353,7 @@ static void policy_local_keeps_the_address_of_outsiders(void **state)
 
 	service->external_local = true;
 	model_set_service(world->model, service);
-	model_set_slice(world->model, three_endpoints());
+	build_set_slice(world->model, three_endpoints());
 	found = explain(world, VIP, 80, "outside");
 	assert_int_equal(found->way->n_outcomes, 1);
 	assert_int_equal(outcome_to(found, "10.244.1.1")->masquerade, MASQUERADE_NONE);
@@ -368,12 +368,12 @@ static void policy_local_keeps_the_address_of_outsiders(void **state)
 static void what_stays_on_the_node_keeps_its_source(void **state)
 {
 	struct world *world = *state;
-	struct slice *slice = web_slice();
+	struct draft *slice = web_slice();
 	const struct explanation *found;
 
 	build_endpoint(slice, NODE_IP, "node-a", BUILD_READY);
 	model_set_service(world->model, add_web());
-	model_set_slice(world->model, slice);
+	build_set_slice(world->model, slice);
 	found = explain(world, NODE_IP, 30080, "outside");
 	assert_int_equal(outcome_to(found, NODE_IP)->masquerade, MASQUERADE_NONE);
 	assert_true(outcome_to(found, NODE_IP)->mark_unused);
@@ -387,7 +387,7 @@ static void masquerade_all_concerns_pods_too(void **state)
 
 	world->settings.masquerade_all = true;
 	model_set_service(world->model, add_web());
-	model_set_slice(world->model, three_endpoints());
+	build_set_slice(world->model, three_endpoints());
 	assert_masquerade(explain(world, CLUSTER_IP, 80, "pod"), MASQUERADE_ALL);
 }
 
@@ -398,7 +398,7 @@ static void pods_are_told_by_their_interface(void **state)
 	world->settings.detector = (struct detector){.kind = DETECTOR_INTERFACE};
 	strcpy(world->settings.detector.interface, "veth");
 	model_set_service(world->model, add_web());
-	model_set_slice(world->model, three_endpoints());
+	build_set_slice(world->model, three_endpoints());
 	assert_masquerade(explain(world, CLUSTER_IP, 80, "pod"), MASQUERADE_NONE);
 	assert_masquerade(explain(world, CLUSTER_IP, 80, "outside"), MASQUERADE_NOT_A_POD);
 	assert_masquerade(explain(world, CLUSTER_IP, 80, "node"), MASQUERADE_NOT_A_POD);
@@ -414,7 +414,7 @@ static void affinity_is_told(void **state)
 
 	service->sticky_seconds = 600;
 	model_set_service(world->model, service);
-	model_set_slice(world->model, three_endpoints());
+	build_set_slice(world->model, three_endpoints());
 	for (size_t i = 0; i < 3; i++) {
 		found = explain(world, CLUSTER_IP, 80, "pod");
 		assert_int_equal(found->way->n_outcomes, 3);
@@ -431,7 +431,7 @@ static void steps_name_hooks_chains_and_rules(void **state)
 	const struct step *step;
 
 	model_set_service(world->model, add_web());
-	model_set_slice(world->model, three_endpoints());
+	build_set_slice(world->model, three_endpoints());
 	found = explain(world, CLUSTER_IP, 80, "outside");
 	assert_true(found->way->n_common > 2);
 	assert_int_equal(found->way->outcomes[0].steps[0].hook, HOOK_PREROUTING);
@@ -455,7 +455,7 @@ static void human_text_is_narrow_and_without_colours(void **state)
 	char *line, *rest;
 
 	model_set_service(world->model, add_web());
-	model_set_slice(world->model, three_endpoints());
+	build_set_slice(world->model, three_endpoints());
 	explanation_human(explain(world, VIP, 80, "outside"), &(struct human_style){0}, &text);
 	printed = text_dup(&text);
 	assert_null(strchr(printed, '\033'));
@@ -472,7 +472,7 @@ static void document_has_verdict_outcomes_and_summary(void **state)
 	struct doc doc;
 
 	model_set_service(world->model, add_web());
-	model_set_slice(world->model, three_endpoints());
+	build_set_slice(world->model, three_endpoints());
 	doc_init(&doc, &text, DOC_JSON);
 	explanation_doc(explain(world, CLUSTER_IP, 80, "node"), &doc, NULL);
 	printed = text_dup(&text);
@@ -552,7 +552,7 @@ static void compare(struct world *world,
 	struct way *way;
 
 	model_set_service(world->model, add_web());
-	model_set_slice(world->model, three_endpoints());
+	build_set_slice(world->model, three_endpoints());
 	explain(world, CLUSTER_IP, 80, "outside");
 	list_rules(world, saved, change);
 	diff_iptables_compare(&diff, explain_rules(world->explain), saved);

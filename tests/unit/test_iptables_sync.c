@@ -109,13 +109,13 @@ static void add_service(struct context *context, const char *key, const char *ip
 {
 	struct service *service = build_service(key, ip);
 	cleanup_free char *slice_key = xasprintf("%s-1", key);
-	struct slice *slice = build_slice(slice_key, strchr(key, '/') + 1, FAMILY_IPV4);
+	struct draft *slice = build_slice(slice_key, strchr(key, '/') + 1, FAMILY_IPV4);
 
 	build_port(service, "p80", PROTOCOL_TCP, 80, 0);
 	build_slice_port(slice, "p80", PROTOCOL_TCP, 80);
 	build_endpoint(slice, endpoint, "node-a", BUILD_READY);
 	model_set_service(context->model, service);
-	model_set_slice(context->model, slice);
+	build_set_slice(context->model, slice);
 }
 
 /* One sync to its end; returns its error. */

@@ -50,7 +50,7 @@ static void on_remove_service(void *arg attr_unused, const char *key)
 
 static void on_set_slice(void *arg attr_unused, struct slice *slice)
 {
-	text_printf(&told, "+slice %s:%zu\n", slice->key, slice->n_endpoints);
+	text_printf(&told, "+slice %s:%u\n", slice_key(slice), slice->n_endpoints);
 	slice_unref(slice);
 }
 

@@ -58,7 +58,7 @@ static void add_service(struct node_host *host, struct service *service, uint16_
 {
 	cleanup_free char *key = xasprintf("ns1/%s-1", name);
 	cleanup_free char *list = xstrdup(endpoints);
-	struct slice *slice = build_slice(key, name, FAMILY_IPV4);
+	struct draft *slice = build_slice(key, name, FAMILY_IPV4);
 	char *rest = NULL;
 
 	build_port(service, "http", PROTOCOL_TCP, 80, node_port);
@@ -67,7 +67,7 @@ static void add_service(struct node_host *host, struct service *service, uint16_
 	for (const char *ip = strtok_r(list, " ", &rest); ip; ip = strtok_r(NULL, " ", &rest))
 		build_endpoint(slice, ip, strncmp(ip, "10.1.0.", 7) == 0 ? NODE : OTHER,
 			       BUILD_READY);
-	model_set_slice(host->world.model, slice);
+	build_set_slice(host->world.model, slice);
 }
 
 static void start(struct node_host *host)

@@ -187,7 +187,7 @@ static void serve_at(struct node_host *host, const char *name, int number, int n
 	cleanup_free char *slice_key = xasprintf("ns1/%s-1", name);
 	cleanup_free char *ip = xasprintf("10.96.0.%d", number);
 	struct service *service = build_service(key, ip);
-	struct slice *slice = build_slice(slice_key, name, FAMILY_IPV4);
+	struct draft *slice = build_slice(slice_key, name, FAMILY_IPV4);
 
 	build_port(service, "http", PROTOCOL_TCP, 80, 0);
 	service->sticky_seconds = (uint32_t)sticky;
@@ -198,7 +198,7 @@ static void serve_at(struct node_host *host, const char *name, int number, int n
 
 		build_endpoint(slice, endpoint, node, BUILD_READY);
 	}
-	model_set_slice(host->world.model, slice);
+	build_set_slice(host->world.model, slice);
 }
 
 static void serve(struct node_host *host, const char *name, int number, int n_endpoints, int sticky)

@@ -199,7 +199,7 @@ static void removing_an_unknown_service_is_no_change(void **state)
 	struct model *model = *state;
 
 	assert_int_equal(model_remove_service(model, "ns/none"), 0);
-	model_set_slice(model, slice_from_text("ns/s svc p=80/tcp 10.1.0.1"));
+	build_set_slice(model, slice_from_text("ns/s svc p=80/tcp 10.1.0.1"));
 	assert_int_equal(model_remove_service(model, "ns/svc"), 0);
 }
 
@@ -248,15 +248,15 @@ static void ignored_family_keeps_nothing(void **state)
 
 	build_cluster_ip(service, "fd00::1");
 	model_set_service(model, service);
-	model_set_slice(model, slice_from_text("ns/four dual p=80/tcp 10.1.0.1"));
-	model_set_slice(model, slice_from_text("ns/six dual p=80/tcp fd00::2"));
-	model_set_slice(model, slice_from_text("ns/other gone p=80/tcp fd00::3"));
+	build_set_slice(model, slice_from_text("ns/four dual p=80/tcp 10.1.0.1"));
+	build_set_slice(model, slice_from_text("ns/six dual p=80/tcp fd00::2"));
+	build_set_slice(model, slice_from_text("ns/other gone p=80/tcp fd00::3"));
 	model_ignore_family(model, FAMILY_IPV6);
 	assert_false(model_has_changes(model, FAMILY_IPV6));
 	assert_int_equal(model_pending_services(model, FAMILY_IPV6), 0);
 	assert_int_equal(model_pending_slices(model, FAMILY_IPV6), 0);
 	assert_int_equal(model_set_service(model, simple_service("ns/six", "fd00::4")), 0);
-	assert_int_equal(model_set_slice(model, slice_from_text("ns/six dual p=81/tcp fd00::2")),
+	assert_int_equal(build_set_slice(model, slice_from_text("ns/six dual p=81/tcp fd00::2")),
 			 0);
 	assert_int_equal(model_remove_slice(model, "ns/six"), 0);
 	assert_int_equal(model_remove_service(model, "ns/six"), 0);
@@ -271,9 +271,9 @@ static void slice_that_moves_to_an_ignored_family_leaves_the_other(void **state)
 
 	model_ignore_family(model, FAMILY_IPV6);
 	model_set_service(model, simple_service("ns/svc", "10.0.0.1"));
-	model_set_slice(model, slice_from_text("ns/s svc p=80/tcp 10.1.0.1"));
+	build_set_slice(model, slice_from_text("ns/s svc p=80/tcp 10.1.0.1"));
 	assert_taken(model, FAMILY_IPV4, "ns/svc");
-	assert_int_equal(model_set_slice(model, slice_from_text("ns/s svc p=80/tcp fd00::2")),
+	assert_int_equal(build_set_slice(model, slice_from_text("ns/s svc p=80/tcp fd00::2")),
 			 IPV4);
 	assert_taken(model, FAMILY_IPV4, "ns/svc");
 	assert_null(model_endpoints(model, FAMILY_IPV4, "ns/svc", "p", PROTOCOL_TCP));
@@ -316,7 +316,7 @@ static void walk_skips_keys_without_a_service(void **state)
 {
 	struct model *model = *state;
 
-	model_set_slice(model, slice_from_text("ns/s orphan p=80/tcp 10.1.0.1"));
+	build_set_slice(model, slice_from_text("ns/s orphan p=80/tcp 10.1.0.1"));
 	model_set_service(model, simple_service("ns/svc", "10.0.0.1"));
 	assert_int_equal(count(model, FAMILY_IPV4).services, 1);
 }
@@ -327,7 +327,7 @@ static void count_follows_services_and_slices(void **state)
 	struct service *service;
 
 	/* not counted before they are taken, nor without a Service */
-	model_set_slice(model, slice_from_text("ns/s1 svc p=80/tcp,q=81/tcp 10.1.0.1,10.1.0.2!u"));
+	build_set_slice(model, slice_from_text("ns/s1 svc p=80/tcp,q=81/tcp 10.1.0.1,10.1.0.2!u"));
 	assert_int_equal(model_count_endpoints(model, FAMILY_IPV4), 0);
 	assert_taken(model, FAMILY_IPV4, "ns/svc");
 	assert_int_equal(model_count_endpoints(model, FAMILY_IPV4), 0);
@@ -345,7 +345,7 @@ static void count_follows_services_and_slices(void **state)
 	assert_int_equal(model_count_endpoints(model, FAMILY_IPV4), 0);
 	model_set_service(model, simple_service("ns/svc", "10.0.0.1"));
 	/* a slice more, then none */
-	model_set_slice(model, slice_from_text("ns/s2 svc p=80/tcp 10.1.0.2,10.1.0.3,10.1.0.4"));
+	build_set_slice(model, slice_from_text("ns/s2 svc p=80/tcp 10.1.0.2,10.1.0.3,10.1.0.4"));
 	assert_int_equal(model_count_endpoints(model, FAMILY_IPV4), 2);
 	assert_taken(model, FAMILY_IPV4, "ns/svc");
 	assert_int_equal(model_count_endpoints(model, FAMILY_IPV4), 4);
@@ -361,7 +361,7 @@ static void count_falls_when_the_service_goes(void **state)
 	struct model *model = *state;
 
 	model_set_service(model, simple_service("ns/svc", "10.0.0.1"));
-	model_set_slice(model, slice_from_text("ns/s1 svc p=80/tcp 10.1.0.1,10.1.0.2"));
+	build_set_slice(model, slice_from_text("ns/s1 svc p=80/tcp 10.1.0.1,10.1.0.2"));
 	assert_taken(model, FAMILY_IPV4, "ns/svc");
 	assert_int_equal(model_count_endpoints(model, FAMILY_IPV4), 2);
 	model_remove_service(model, "ns/svc");
@@ -418,7 +418,7 @@ static void model_may_be_freed_with_changes_pending(void **state attr_unused)
 	struct model *model = model_new("host1", 0);
 
 	model_set_service(model, simple_service("ns/svc", "10.0.0.1"));
-	model_set_slice(model, slice_from_text("ns/s1 svc p=80/tcp 10.1.0.1"));
+	build_set_slice(model, slice_from_text("ns/s1 svc p=80/tcp 10.1.0.1"));
 	assert_null(model_free(model));
 	assert_null(model_free(NULL));
 }

@@ -24,15 +24,15 @@ static int tear_down(void **state)
 
 static unsigned int set(struct model *model, const char *text)
 {
-	return model_set_slice(model, slice_from_text(text));
+	return build_set_slice(model, slice_from_text(text));
 }
 
 static unsigned int set_at(struct model *model, const char *text, int64_t trigger_time_ns)
 {
-	struct slice *slice = slice_from_text(text);
+	struct draft *slice = slice_from_text(text);
 
 	slice->trigger_time_ns = trigger_time_ns;
-	return model_set_slice(model, slice);
+	return build_set_slice(model, slice);
 }
 
 /* Returns the number of services that changed. */
@@ -271,7 +271,8 @@ static void families_have_lists_of_their_own(void **state)
 static void cached_objects_are_never_modified(void **state)
 {
 	const char *text = "ns1/s1 svc1 a=80/tcp 10.0.1.2!s,10.0.1.1@host1,10.0.1.2";
-	struct slice *held = slice_from_text(text), *fresh = slice_from_text(text);
+	struct slice *held = build_finish(slice_from_text(text), "host1");
+	struct slice *fresh = build_finish(slice_from_text(text), "host1");
 
 	model_set_slice(*state, slice_ref(held));
 	take_all(*state);

@@ -263,7 +263,7 @@ static void move_on(struct model *model, const struct update_case *c)
 			assert_int_equal(model_remove_slice(model, key), 1U << FAMILY_IPV4);
 	}
 	for (size_t i = 0; c->after[i]; i++)
-		model_set_slice(model, slice_from_text(c->after[i]));
+		build_set_slice(model, slice_from_text(c->after[i]));
 }
 
 /* "service port/protocol list" against the model; returns the number of entries. */
@@ -322,7 +322,7 @@ static void run_case(void **state)
 
 	add_services(model);
 	for (size_t i = 0; c->before[i]; i++)
-		model_set_slice(model, slice_from_text(c->before[i]));
+		build_set_slice(model, slice_from_text(c->before[i]));
 	model_take_changes(model, FAMILY_IPV4, &changes);
 	model_changes_done(&changes);
 

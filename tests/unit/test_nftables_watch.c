@@ -8,13 +8,13 @@
 static void start(struct node_host *host)
 {
 	struct service *service = build_service(KEY, "10.96.0.1");
-	struct slice *slice = new_slice();
+	struct draft *slice = new_slice();
 
 	host_init(host);
 	build_port(service, "", PROTOCOL_TCP, 80, 0);
 	model_set_service(host->world.model, service);
 	build_endpoint(slice, "10.1.1.1", OTHER, BUILD_READY);
-	model_set_slice(host->world.model, slice);
+	build_set_slice(host->world.model, slice);
 	host_watch(host);
 }
 

@@ -31,14 +31,14 @@ static void plan_external_ips_hidden_by_the_gate(void **state attr_unused)
 {
 	struct service *service = build_service(KEY, "172.30.1.1");
 	struct world world = world_new();
-	struct slice *slice = new_slice();
+	struct draft *slice = new_slice();
 	struct service_plan *plan;
 
 	build_port(service, "", PROTOCOL_TCP, 80, 0);
 	build_external_ip(service, "192.168.99.11");
 	build_endpoint(slice, "10.0.1.1", NODE, BUILD_READY);
 	model_set_service(world.model, service);
-	model_set_slice(world.model, slice);
+	build_set_slice(world.model, slice);
 	world.settings.allow_external_ips = false;
 	plan = make_plan(&world);
 	assert_int_equal(plan->ports[0].n_external_ips, 0);
@@ -52,14 +52,14 @@ static void plan_source_ranges_need_a_vip(void **state attr_unused)
 {
 	struct service *service = build_service(KEY, "172.30.1.1");
 	struct world world = world_new();
-	struct slice *slice = new_slice();
+	struct draft *slice = new_slice();
 	struct service_plan *plan;
 
 	build_port(service, "", PROTOCOL_TCP, 80, 30080);
 	build_source_range(service, "10.0.0.0/8");
 	build_endpoint(slice, "10.0.1.1", NODE, BUILD_READY);
 	model_set_service(world.model, service);
-	model_set_slice(world.model, slice);
+	build_set_slice(world.model, slice);
 	plan = make_plan(&world);
 	assert_true(plan->ports[0].use_external);
 	assert_false(plan->ports[0].use_firewall);
@@ -71,7 +71,7 @@ static bool node_is_in(const char *range_a, const char *range_b)
 {
 	struct world world = world_new();
 	struct service *service = balanced_service(false);
-	struct slice *slice = new_slice();
+	struct draft *slice = new_slice();
 	struct service_plan *plan;
 	bool in;
 
@@ -79,7 +79,7 @@ static bool node_is_in(const char *range_a, const char *range_b)
 	build_source_range(service, range_b);
 	build_endpoint(slice, "10.0.1.1", NODE, BUILD_READY);
 	model_set_service(world.model, service);
-	model_set_slice(world.model, slice);
+	build_set_slice(world.model, slice);
 	plan = make_plan(&world);
 	assert_true(plan->ports[0].use_firewall);
 	in = plan->ports[0].node_in_ranges;
@@ -209,7 +209,7 @@ static void plan_ports_with_the_same_key_become_one(void **state attr_unused)
 /* Each port takes the list of its own name and protocol. */
 static void plan_endpoints_by_port_name_and_protocol(void **state attr_unused)
 {
-	struct slice *slice = build_slice("ns1/svc1-1", "svc1", FAMILY_IPV4);
+	struct draft *slice = build_slice("ns1/svc1-1", "svc1", FAMILY_IPV4);
 	struct service *service = build_service(KEY, "172.30.1.1");
 	struct world world = world_new();
 	struct service_plan *plan;
@@ -221,7 +221,7 @@ static void plan_endpoints_by_port_name_and_protocol(void **state attr_unused)
 	build_slice_port(slice, "http", PROTOCOL_TCP, 8080);
 	build_endpoint(slice, "10.0.1.1", NODE, BUILD_READY);
 	model_set_service(world.model, service);
-	model_set_slice(world.model, slice);
+	build_set_slice(world.model, slice);
 	plan = make_plan(&world);
 	assert_string_equal(internal(&plan->ports[0]), REJECT);
 	assert_string_equal(internal(&plan->ports[1]), "10.0.1.1:1053");
@@ -249,14 +249,14 @@ static void plan_obeys_zone_hints(void **state attr_unused)
 	struct service *service = build_service(KEY, "172.30.1.1");
 	struct node *node = node_new(NODE);
 	struct world world = world_new();
-	struct slice *slice = new_slice();
+	struct draft *slice = new_slice();
 
 	build_port(service, "", PROTOCOL_TCP, 80, 0);
 	build_hints(slice, build_endpoint(slice, "10.0.1.1", NODE, BUILD_READY), "zone-a", NULL);
 	build_hints(slice, build_endpoint(slice, "10.0.1.2", OTHER, BUILD_READY), "zone-b", NULL);
 	node->zone = arena_strdup(node->arena, "zone-b");
 	model_set_service(world.model, service);
-	model_set_slice(world.model, slice);
+	build_set_slice(world.model, slice);
 	assert_traffic(&world, "10.0.1.1:80 10.0.1.2:80", "10.0.1.1:80 10.0.1.2:80");
 	assert_true(model_set_node(world.model, node));
 	assert_traffic(&world, "10.0.1.2:80", "10.0.1.2:80");
@@ -285,7 +285,7 @@ static void plan_is_compact(void **state attr_unused)
 {
 	struct service *service = build_service(KEY, "172.30.1.1");
 	struct world world = world_new();
-	struct slice *slice = build_slice("ns1/svc1-1", "svc1", FAMILY_IPV4);
+	struct draft *slice = build_slice("ns1/svc1-1", "svc1", FAMILY_IPV4);
 	struct service_plan *plan;
 	size_t needed;
 
@@ -298,7 +298,7 @@ static void plan_is_compact(void **state attr_unused)
 		build_endpoint(slice, ip, OTHER, BUILD_READY);
 	}
 	model_set_service(world.model, service);
-	model_set_slice(world.model, slice);
+	build_set_slice(world.model, slice);
 	plan = make_plan(&world);
 	needed = sizeof(*plan) + sizeof(*plan->ports) + sizeof("ns1/svc1:http") +
 		 5 * sizeof(uint32_t);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plan_world.h"
 
-static void default_slice(struct slice *slice)
+static void default_slice(struct draft *slice)
 {
 	build_endpoint(slice, "10.0.1.1", NODE, BUILD_READY);
 	build_endpoint(slice, "10.0.1.2", OTHER, BUILD_READY);
@@ -20,17 +20,17 @@ static void default_service(struct service *service)
 }
 
 static struct service_plan *plan_of(const char *cluster_ip, void (*fill_service)(struct service *),
-				    void (*fill_slice)(struct slice *))
+				    void (*fill_slice)(struct draft *))
 {
 	struct service *service = build_service(KEY, cluster_ip);
 	struct world world = world_new();
-	struct slice *slice = new_slice();
+	struct draft *slice = new_slice();
 	struct service_plan *plan;
 
 	fill_service(service);
 	fill_slice(slice);
 	model_set_service(world.model, service);
-	model_set_slice(world.model, slice);
+	build_set_slice(world.model, slice);
 	plan = make_plan(&world);
 	world_done(&world);
 	return plan;
@@ -144,37 +144,37 @@ static void plan_equal_sees_each_field(void **state attr_unused)
 	}
 }
 
-static void unused_endpoint_gone(struct slice *slice)
+static void unused_endpoint_gone(struct draft *slice)
 {
 	build_endpoint(slice, "10.0.1.1", NODE, BUILD_READY);
 	build_endpoint(slice, "10.0.1.2", OTHER, BUILD_READY);
 }
 
-static void unused_endpoint_first(struct slice *slice)
+static void unused_endpoint_first(struct draft *slice)
 {
 	build_endpoint(slice, "10.0.1.0", OTHER, BUILD_UNREADY);
 	unused_endpoint_gone(slice);
 }
 
-static void endpoint_added(struct slice *slice)
+static void endpoint_added(struct draft *slice)
 {
 	default_slice(slice);
 	build_endpoint(slice, "10.0.1.4", OTHER, BUILD_READY);
 }
 
-static void endpoint_replaced(struct slice *slice)
+static void endpoint_replaced(struct draft *slice)
 {
 	build_endpoint(slice, "10.0.1.1", NODE, BUILD_READY);
 	build_endpoint(slice, "10.0.1.9", OTHER, BUILD_READY);
 }
 
-static void endpoint_moved(struct slice *slice)
+static void endpoint_moved(struct draft *slice)
 {
 	build_endpoint(slice, "10.0.1.1", OTHER, BUILD_READY);
 	build_endpoint(slice, "10.0.1.2", NODE, BUILD_READY);
 }
 
-static void no_endpoint(struct slice *slice attr_unused)
+static void no_endpoint(struct draft *slice attr_unused)
 {
 }
 

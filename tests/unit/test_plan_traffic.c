@@ -40,12 +40,12 @@ static void plan_external_traffic_policy_cluster(void **state attr_unused)
 static void plan_external_traffic_policy_local_only_remote(void **state attr_unused)
 {
 	struct world world = world_new();
-	struct slice *slice = new_slice();
+	struct draft *slice = new_slice();
 	struct service_plan *plan;
 
 	build_endpoint(slice, "10.180.0.1", OTHER, BUILD_READY);
 	model_set_service(world.model, balanced_service(true));
-	model_set_slice(world.model, slice);
+	build_set_slice(world.model, slice);
 	plan = make_plan(&world);
 	assert_string_equal(internal(&plan->ports[0]), "10.180.0.1:80");
 	assert_string_equal(external(&plan->ports[0]), DROP);
@@ -60,7 +60,7 @@ static void check_internal_policy(bool local, const char *const nodes[3], const 
 	static const char *const ips[] = {"10.0.1.1", "10.0.1.2", "10.0.1.3"};
 	struct service *service = build_service(KEY, "172.30.1.1");
 	struct world world = world_new();
-	struct slice *slice = new_slice();
+	struct draft *slice = new_slice();
 	struct service_plan *plan;
 
 	build_port(service, "", PROTOCOL_TCP, 80, 0);
@@ -68,7 +68,7 @@ static void check_internal_policy(bool local, const char *const nodes[3], const 
 	for (size_t i = 0; i < 3; i++)
 		build_endpoint(slice, ips[i], nodes[i], BUILD_READY);
 	model_set_service(world.model, service);
-	model_set_slice(world.model, slice);
+	build_set_slice(world.model, slice);
 	plan = make_plan(&world);
 	assert_string_equal(internal(&plan->ports[0]), expected);
 	assert_false(plan->ports[0].use_external);
@@ -108,14 +108,14 @@ static void plan_internal_local_external_cluster(void **state attr_unused)
 {
 	struct service *service = build_service(KEY, "172.30.1.1");
 	struct world world = world_new();
-	struct slice *slice = new_slice();
+	struct draft *slice = new_slice();
 
 	build_port(service, "", PROTOCOL_TCP, 80, 30080);
 	service->internal_local = true;
 	build_endpoint(slice, "10.0.1.1", NODE, BUILD_READY);
 	build_endpoint(slice, "10.0.1.2", OTHER, BUILD_READY);
 	model_set_service(world.model, service);
-	model_set_slice(world.model, slice);
+	build_set_slice(world.model, slice);
 	assert_traffic(&world, "10.0.1.1:80", "10.0.1.1:80 10.0.1.2:80");
 	world_done(&world);
 }
@@ -125,7 +125,7 @@ static void plan_external_local_without_external_address_is_cluster(void **state
 {
 	struct service *service = build_service(KEY, "172.30.1.1");
 	struct world world = world_new();
-	struct slice *slice = new_slice();
+	struct draft *slice = new_slice();
 	struct service_plan *plan;
 
 	build_port(service, "", PROTOCOL_TCP, 80, 0);
@@ -134,7 +134,7 @@ static void plan_external_local_without_external_address_is_cluster(void **state
 	build_endpoint(slice, "10.0.1.1", NODE, BUILD_READY);
 	build_endpoint(slice, "10.0.1.2", OTHER, BUILD_READY);
 	model_set_service(world.model, service);
-	model_set_slice(world.model, slice);
+	build_set_slice(world.model, slice);
 	plan = make_plan(&world);
 	assert_string_equal(internal(&plan->ports[0]), "10.0.1.1:80 10.0.1.2:80");
 	assert_false(plan->ports[0].use_local_group);
@@ -157,7 +157,7 @@ static void check_terminating(bool external_local, const struct terminating_case
 {
 	struct service *service = build_service(KEY, "172.30.1.1");
 	struct world world = world_new();
-	struct slice *slice = new_slice();
+	struct draft *slice = new_slice();
 
 	build_port(service, "", PROTOCOL_TCP, 80, 0);
 	build_vip(service, "1.2.3.4");
@@ -166,7 +166,7 @@ static void check_terminating(bool external_local, const struct terminating_case
 		build_endpoint(slice, c->endpoints[i].ip, c->endpoints[i].node,
 			       c->endpoints[i].flags);
 	model_set_service(world.model, service);
-	model_set_slice(world.model, slice);
+	build_set_slice(world.model, slice);
 	assert_traffic(&world, c->to_cluster_ip, c->from_outside);
 	model_remove_slice(world.model, "ns1/svc1-1");
 	assert_traffic(&world, REJECT, REJECT);
@@ -284,7 +284,7 @@ static void check_metric(bool internal_local, bool external_local, int endpoints
 {
 	struct service *service = build_service(KEY, "172.30.1.1");
 	struct world world = world_new();
-	struct slice *slice = new_slice();
+	struct draft *slice = new_slice();
 	struct service_plan *plan;
 
 	build_port(service, "", PROTOCOL_TCP, 80, 123);
@@ -297,7 +297,7 @@ static void check_metric(bool internal_local, bool external_local, int endpoints
 		build_endpoint(slice, "10.0.1.3", "node2", BUILD_READY);
 	}
 	model_set_service(world.model, service);
-	model_set_slice(world.model, slice);
+	build_set_slice(world.model, slice);
 	plan = make_plan(&world);
 	assert_int_equal(plan->ports[0].internal, to_cluster_ip);
 	assert_int_equal(plan->ports[0].external, from_outside);

@@ -331,7 +331,7 @@ static void protocols_on_one_port_are_apart(void **state attr_unused)
 {
 	static const enum protocol protocols[] = {PROTOCOL_SCTP, PROTOCOL_TCP, PROTOCOL_UDP};
 	struct service *service = build_service("ns1/svc1", "fd00:172:30::41");
-	struct slice *slice = build_slice("ns1/svc1-a", "svc1", FAMILY_IPV6);
+	struct draft *slice = build_slice("ns1/svc1-a", "svc1", FAMILY_IPV6);
 	struct cluster c;
 
 	cluster_init(&c, FAMILY_IPV6);
@@ -341,7 +341,7 @@ static void protocols_on_one_port_are_apart(void **state attr_unused)
 	}
 	build_endpoint(slice, "fd00:10:180::1", NULL, BUILD_READY);
 	model_set_service(c.model, service);
-	model_set_slice(c.model, slice);
+	build_set_slice(c.model, slice);
 	cluster_sync(&c);
 	for (size_t i = 0; i < ARRAY_SIZE(protocols); i++) {
 		const char *name = protocol_name(protocols[i]);

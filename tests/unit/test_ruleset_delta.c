@@ -387,7 +387,7 @@ static bool sync_once(struct life *life, bool fail)
 
 static void set_ballast(struct life *life, int n)
 {
-	struct slice *slice = build_slice(BALLAST "-1", "ballast", life->random.family);
+	struct draft *slice = build_slice(BALLAST "-1", "ballast", life->random.family);
 	char ip[64];
 
 	build_slice_port(slice, "p", PROTOCOL_TCP, 80);
@@ -397,7 +397,7 @@ static void set_ballast(struct life *life, int n)
 			 i / 200, i % 200 + 1);
 		build_endpoint(slice, ip, NULL, BUILD_READY);
 	}
-	model_set_slice(life->c.model, slice);
+	build_set_slice(life->c.model, slice);
 }
 
 static void change_host(struct life *life)
@@ -465,7 +465,7 @@ static void surge(struct random_cluster *random)
 		else
 			model_remove_service(random->model, key);
 		if (grow)
-			model_set_slice(random->model, random_slice(random, key, 0));
+			build_set_slice(random->model, random_slice(random, key, 0));
 	}
 }
 

@@ -424,7 +424,7 @@ static void many_services_come_and_go_at_once(void **state attr_unused)
 static void add_big_slice(struct cluster *c, const char *service, const char *port, int second,
 			  int n)
 {
-	struct slice *slice = build_slice(service, strchr(service, '/') + 1, FAMILY_IPV4);
+	struct draft *slice = build_slice(service, strchr(service, '/') + 1, FAMILY_IPV4);
 	char ip[64];
 
 	build_slice_port(slice, port, PROTOCOL_TCP, 80);
@@ -432,7 +432,7 @@ static void add_big_slice(struct cluster *c, const char *service, const char *po
 		snprintf(ip, sizeof(ip), "10.%d.%d.%d", second, i % 256, i / 256);
 		build_endpoint(slice, ip, NULL, BUILD_READY);
 	}
-	model_set_slice(c->model, slice);
+	build_set_slice(c->model, slice);
 }
 
 /* Two services with 998 endpoints between them, and one that has none yet. */

@@ -223,7 +223,7 @@ static const struct shape shapes[] = {
 	 .vips = true, .node_port = 30007, .sticky_seconds = 86400},
 };
 
-static void add_endpoints(struct cluster *c, struct slice *slice, const struct shape *shape)
+static void add_endpoints(struct cluster *c, struct draft *slice, const struct shape *shape)
 {
 	char ipv4[64], ip[64];
 
@@ -235,7 +235,7 @@ static void add_endpoints(struct cluster *c, struct slice *slice, const struct s
 }
 
 /* Three protocols under one name. */
-static void add_ports(struct service *service, struct slice *slice, uint16_t node_port)
+static void add_ports(struct service *service, struct draft *slice, uint16_t node_port)
 {
 	for (int i = 0; i < PROTOCOL_COUNT; i++) {
 		build_port(service, "p-8.0", (enum protocol)i, 80, node_port);
@@ -248,7 +248,7 @@ static void add_shape(struct cluster *c, const struct shape *shape)
 {
 	char text[64];
 	struct service *service = build_service(shape->key, in_family(c, shape->cluster_ip, text));
-	struct slice *slice =
+	struct draft *slice =
 		build_slice(shape->key, strchr(shape->key, '/') + 1, c->settings.family);
 
 	if (!shape->one_port)
@@ -272,7 +272,7 @@ static void add_shape(struct cluster *c, const struct shape *shape)
 	}
 	add_endpoints(c, slice, shape);
 	model_set_service(c->model, service);
-	model_set_slice(c->model, slice);
+	build_set_slice(c->model, slice);
 }
 
 static void begin(struct cluster *c, enum family family)

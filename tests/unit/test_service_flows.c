@@ -21,7 +21,7 @@ struct lab {
 static int setup(void **state)
 {
 	struct lab *lab = xcalloc(1, sizeof(*lab));
-	struct slice *slice = build_slice("default/web-1", "web", FAMILY_IPV4);
+	struct draft *slice = build_slice("default/web-1", "web", FAMILY_IPV4);
 	struct model_changes changes;
 
 	lab->model = model_new("node-a", 0);
@@ -34,7 +34,7 @@ static int setup(void **state)
 	build_slice_port(slice, "dns", PROTOCOL_UDP, 5353);
 	build_endpoint(slice, "10.244.0.1", "node-a", BUILD_READY);
 	build_endpoint(slice, "10.244.0.2", "node-b", 0);
-	model_set_slice(lab->model, slice);
+	build_set_slice(lab->model, slice);
 	model_take_changes(lab->model, FAMILY_IPV4, &changes);
 	model_changes_done(&changes);
 	*state = lab;

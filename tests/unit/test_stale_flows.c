@@ -54,12 +54,12 @@ static void set_service(struct lab *lab, enum protocol protocol)
 /* One endpoint, or with addr NULL none. */
 static void set_endpoint(struct lab *lab, enum protocol protocol, const char *addr, int flags)
 {
-	struct slice *slice = build_slice(KEY "-1", "dns", FAMILY_IPV4);
+	struct draft *slice = build_slice(KEY "-1", "dns", FAMILY_IPV4);
 
 	build_slice_port(slice, "dns", protocol, 5353);
 	if (addr)
 		build_endpoint(slice, addr, "node-b", flags);
-	model_set_slice(lab->model, slice);
+	build_set_slice(lab->model, slice);
 }
 
 /* A sync that was about the service; whether any flow can be stale. */
@@ -171,7 +171,7 @@ static void udp_to_an_address_that_moved_is_judged_by_the_new_owner(void **state
 {
 	static const char *const keys[] = {KEY, "kube-system/new"};
 	struct service *service = build_service(keys[1], CLUSTER);
-	struct slice *slice = build_slice("kube-system/new-1", "new", FAMILY_IPV4);
+	struct draft *slice = build_slice("kube-system/new-1", "new", FAMILY_IPV4);
 	struct lab lab = lab_new(TERMINATE_NONE);
 	struct model_changes changes;
 
@@ -183,7 +183,7 @@ static void udp_to_an_address_that_moved_is_judged_by_the_new_owner(void **state
 	model_set_service(lab.model, service);
 	build_slice_port(slice, "dns", PROTOCOL_UDP, 5353);
 	build_endpoint(slice, OTHER_POD, "node-b", BUILD_READY);
-	model_set_slice(lab.model, slice);
+	build_set_slice(lab.model, slice);
 	model_take_changes(lab.model, FAMILY_IPV4, &changes);
 	model_changes_done(&changes);
 	assert_true(stale_flows_prepare(lab.flows, lab.model, keys, 2));

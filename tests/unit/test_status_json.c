@@ -21,7 +21,7 @@ static void a_service_has_ports_with_entries_and_endpoints(void **state attr_unu
 {
 	struct status_world *world = status_world_new(&backend_iptables);
 	struct service *service = build_service("default/web", "10.96.0.1");
-	struct slice *slice = build_slice("default/web-1", "web", FAMILY_IPV4);
+	struct draft *slice = build_slice("default/web-1", "web", FAMILY_IPV4);
 	cleanup_free char *json = NULL;
 
 	build_port(service, "", PROTOCOL_UDP, 53, 30053);
@@ -31,7 +31,7 @@ static void a_service_has_ports_with_entries_and_endpoints(void **state attr_unu
 	build_slice_port(slice, "", PROTOCOL_UDP, 53);
 	build_endpoint(slice, "10.244.1.1", "node-b", BUILD_READY);
 	build_endpoint(slice, "10.244.1.2", "node-b", BUILD_UNREADY);
-	model_set_slice(world->model, slice);
+	build_set_slice(world->model, slice);
 	status_settle(world);
 	json = print_service(world, "default/web", 7);
 	assert_string_equal(

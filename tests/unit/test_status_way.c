@@ -93,12 +93,12 @@ static void shares_senders_and_entries_are_told(void **state)
 static void who_is_left_out_and_why_is_told(void **state)
 {
 	struct status_world *world = *state;
-	struct slice *slice = build_slice("default/web-2", "web", FAMILY_IPV4);
+	struct draft *slice = build_slice("default/web-2", "web", FAMILY_IPV4);
 
 	status_add(world, "default/web", "10.96.0.1", 1);
 	build_slice_port(slice, "http", PROTOCOL_TCP, 8080);
 	build_endpoint(slice, "10.244.9.1", "node-b", BUILD_UNREADY);
-	model_set_slice(world->model, slice);
+	build_set_slice(world->model, slice);
 	status_settle(world);
 	assert_says(world, "10.96.0.1:80", "pod",
 		    "\"left_out\":[{\"address\":\"10.244.9.1:8080\",\"reason\":\"not ready\"}]");

@@ -33,7 +33,7 @@ static int set_up(void **state, const struct backend_ops *backend)
 {
 	struct world *world = xcalloc(1, sizeof(*world));
 	struct service *service = build_service("default/web", CLUSTER_IP);
-	struct slice *slice = build_slice("default/web-1", "web", FAMILY_IPV4);
+	struct draft *slice = build_slice("default/web-1", "web", FAMILY_IPV4);
 	struct explain_input input = {.backend = backend, .settings = &world->settings};
 
 	world->model = model_new("node-a", 0);
@@ -42,7 +42,7 @@ static int set_up(void **state, const struct backend_ops *backend)
 	build_endpoint(slice, "10.244.1.1", "node-a", BUILD_READY);
 	build_endpoint(slice, "10.244.2.2", "node-b", BUILD_READY);
 	model_set_service(world->model, service);
-	model_set_slice(world->model, slice);
+	build_set_slice(world->model, slice);
 	world->settings = (struct settings){
 		.family = FAMILY_IPV4,
 		.node_name = "node-a",

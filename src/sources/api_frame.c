@@ -4,20 +4,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define BUFFER_KEPT (64u << 10)
-#define MAGIC       "k8s" /* and its NUL */
+#include "sources/api_object.h"
+#include "sources/convert.h"
 
-/* Field numbers of k8s.io/apimachinery: runtime.Unknown, runtime.TypeMeta, runtime.RawExtension,
- * meta/v1.WatchEvent. */
-enum {
-	UNKNOWN_TYPE_META = 1,
-	UNKNOWN_RAW = 2,
-	TYPE_META_API_VERSION = 1,
-	TYPE_META_KIND = 2,
-	RAW_EXTENSION_RAW = 1,
-	WATCH_EVENT_TYPE = 1,
-	WATCH_EVENT_OBJECT = 2,
-};
+#define BUFFER_KEPT (64u << 10)
 
 static const char *const event_names[] = {
 	[API_EVENT_ADDED] = "ADDED",     [API_EVENT_MODIFIED] = "MODIFIED",
@@ -43,6 +33,15 @@ void api_buffer_clear(struct api_buffer *buffer)
 	if (buffer->capacity > BUFFER_KEPT)
 		api_buffer_done(buffer);
 	buffer->used = 0;
+}
+
+void api_buffer_keep(struct api_buffer *buffer, size_t n)
+{
+	if (n == 0)
+		api_buffer_clear(buffer);
+	else if (n < buffer->used)
+		memmove(buffer->data, buffer->data + buffer->used - n, n);
+	buffer->used = n;
 }
 
 void api_buffer_done(struct api_buffer *buffer)
@@ -112,58 +111,34 @@ int api_frames_feed(struct api_frames *frames, struct api_bytes data, api_frame_
 	return r;
 }
 
-bool api_frames_amid(const struct api_frames *frames)
-{
-	return frames->n_header > 0;
-}
-
 void api_frames_done(struct api_frames *frames)
 {
 	api_buffer_done(&frames->buffer);
 	*frames = (struct api_frames){0};
 }
 
-static int read_type_meta(struct api_bytes bytes, struct api_envelope *envelope)
+int api_envelope_read(struct api_bytes bytes, struct arena *arena, struct api_envelope *ret,
+		      struct err *err)
 {
-	struct api_wire_field field;
-	int r;
+	const K8s__Unknown *unknown;
 
-	while ((r = api_wire_next(&bytes, &field)) > 0) {
-		if (field.number == TYPE_META_API_VERSION)
-			envelope->api_version = field.bytes;
-		else if (field.number == TYPE_META_KIND)
-			envelope->kind = field.bytes;
-	}
-	return r;
-}
-
-int api_envelope_read(struct api_bytes bytes, struct api_envelope *ret, struct err *err)
-{
-	struct api_envelope envelope = {0};
-	struct api_wire_field field;
-	int r;
-
-	if (bytes.n < sizeof(MAGIC) || memcmp(bytes.data, MAGIC, sizeof(MAGIC)) != 0)
+	if (bytes.n < sizeof(API_MAGIC) || memcmp(bytes.data, API_MAGIC, sizeof(API_MAGIC)) != 0)
 		return err_set(err, -EBADMSG, "an object that is not Kubernetes' protobuf");
-	take_off(&bytes, sizeof(MAGIC));
-	while ((r = api_wire_next(&bytes, &field)) > 0) {
-		if (field.number == UNKNOWN_RAW)
-			envelope.object = field.bytes;
-		else if (field.number == UNKNOWN_TYPE_META)
-			r = read_type_meta(field.bytes, &envelope);
-		if (r < 0)
-			break;
-	}
-	if (r < 0)
-		return err_set(err, r, "an envelope that cannot be read");
-	*ret = envelope;
+	take_off(&bytes, sizeof(API_MAGIC));
+	unknown = api_unpack(&k8s__unknown__descriptor, bytes, arena);
+	if (!unknown)
+		return err_set(err, -EBADMSG, "an envelope that cannot be read");
+	*ret = (struct api_envelope){
+		.kind = convert_text(unknown->typemeta ? unknown->typemeta->kind : NULL),
+		.object = {unknown->raw.data, unknown->raw.len},
+	};
 	return 0;
 }
 
-static int read_event_type(struct api_bytes bytes, enum api_event_type *ret)
+static int read_event_type(const char *text, enum api_event_type *ret)
 {
 	for (enum api_event_type type = 0; type < API_EVENT_COUNT; type++) {
-		if (!api_bytes_equal(bytes, event_names[type]))
+		if (!streq(text, event_names[type]))
 			continue;
 		*ret = type;
 		return 0;
@@ -171,34 +146,17 @@ static int read_event_type(struct api_bytes bytes, enum api_event_type *ret)
 	return -EBADMSG;
 }
 
-static int read_raw_extension(struct api_bytes bytes, struct api_bytes *ret)
+int api_event_read(struct api_bytes frame, struct arena *arena, struct api_event *ret,
+		   struct err *err)
 {
-	struct api_wire_field field;
-	int r;
+	const K8s__WatchEvent *event = api_unpack(&k8s__watch_event__descriptor, frame, arena);
+	struct api_bytes object = {0};
 
-	while ((r = api_wire_next(&bytes, &field)) > 0)
-		if (field.number == RAW_EXTENSION_RAW)
-			*ret = field.bytes;
-	return r;
-}
-
-int api_event_read(struct api_bytes frame, struct api_event *ret, struct err *err)
-{
-	struct api_bytes type = {0}, object = {0};
-	struct api_wire_field field;
-	int r;
-
-	while ((r = api_wire_next(&frame, &field)) > 0) {
-		if (field.number == WATCH_EVENT_TYPE)
-			type = field.bytes;
-		else if (field.number == WATCH_EVENT_OBJECT)
-			r = read_raw_extension(field.bytes, &object);
-		if (r < 0)
-			break;
-	}
-	if (r < 0)
-		return err_set(err, r, "a watch event that cannot be read");
-	if (read_event_type(type, &ret->type) < 0)
+	if (!event)
+		return err_set(err, -EBADMSG, "a watch event that cannot be read");
+	if (read_event_type(convert_text(event->type), &ret->type) < 0)
 		return err_set(err, -EBADMSG, "a watch event of a type that is not known");
-	return api_envelope_read(object, &ret->envelope, err);
+	if (event->object)
+		object = (struct api_bytes){event->object->raw.data, event->object->raw.len};
+	return api_envelope_read(object, arena, &ret->envelope, err);
 }

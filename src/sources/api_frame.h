@@ -12,10 +12,12 @@
  * arrived, not with what was announced.
  */
 
+#include "base/arena.h"
 #include "base/err.h"
 #include "sources/api_wire.h"
 
 #define API_FRAME_MAX (16u << 20) /* etcd takes no object above 1.5 MiB by default */
+#define API_MAGIC     "k8s"       /* and its NUL */
 
 /* Bytes that are gathered until they are complete. */
 struct api_buffer {
@@ -24,7 +26,8 @@ struct api_buffer {
 };
 
 void api_buffer_add(struct api_buffer *buffer, const uint8_t *data, size_t n);
-void api_buffer_clear(struct api_buffer *buffer); /* keeps a little memory for the next */
+void api_buffer_clear(struct api_buffer *buffer);          /* keeps a little memory for the next */
+void api_buffer_keep(struct api_buffer *buffer, size_t n); /* only the last n bytes */
 void api_buffer_done(struct api_buffer *buffer);
 
 /* A stream on its way to becoming frames. Zeroed is a good start. */
@@ -40,15 +43,16 @@ typedef int api_frame_fn(void *arg, struct api_bytes frame, struct err *err);
 
 int api_frames_feed(struct api_frames *frames, struct api_bytes data, api_frame_fn *fn, void *arg,
 		    struct err *err);
-bool api_frames_amid(const struct api_frames *frames); /* is there a part of a frame? */
-void api_frames_done(struct api_frames *frames);       /* frees, and is a good start again */
+void api_frames_done(struct api_frames *frames); /* frees, and is a good start again */
 
 struct api_envelope {
-	struct api_bytes api_version, kind;
+	const char *kind; /* "Service"; "": not given */
 	struct api_bytes object;
 };
 
-int api_envelope_read(struct api_bytes bytes, struct api_envelope *ret, struct err *err);
+/* What is read lives in the arena. */
+int api_envelope_read(struct api_bytes bytes, struct arena *arena, struct api_envelope *ret,
+		      struct err *err);
 
 enum api_event_type {
 	API_EVENT_ADDED = 0,
@@ -64,4 +68,5 @@ struct api_event {
 	struct api_envelope envelope; /* the object, or a Status for API_EVENT_ERROR */
 };
 
-int api_event_read(struct api_bytes frame, struct api_event *ret, struct err *err);
+int api_event_read(struct api_bytes frame, struct arena *arena, struct api_event *ret,
+		   struct err *err);

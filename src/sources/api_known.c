@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sources/api_known.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "sources/convert.h"
 #include "sources/printable.h"
 
 struct object {
@@ -307,7 +309,7 @@ static void on_note(void *arg, const char *text)
 }
 
 /* Says about an object what was not said before. */
-static void report(struct api_known *known, struct object *object, struct api_bytes bytes,
+static void report(struct api_known *known, struct object *object, const K8s__ObjectMeta *metadata,
 		   const char *what, const struct remarks *remarks)
 {
 	const struct api_watch_io *io = known->io;
@@ -323,14 +325,14 @@ static void report(struct api_known *known, struct object *object, struct api_by
 	io->report(io->arg, object->refused ? LOG_SEVERITY_ERROR : LOG_SEVERITY_WARNING, text);
 	io->misread(io->arg, &(struct api_misread){
 				     .key = object->key,
-				     .object = bytes,
+				     .metadata = metadata,
 				     .refused = object->refused,
 				     .served = object->served,
 				     .why = remarks->text,
 			     });
 }
 
-static void refuse(struct api_known *known, const char *key, struct api_bytes bytes,
+static void refuse(struct api_known *known, const char *key, const K8s__ObjectMeta *metadata,
 		   const char *why)
 {
 	struct object *object = remember(known, key);
@@ -338,7 +340,7 @@ static void refuse(struct api_known *known, const char *key, struct api_bytes by
 
 	on_note(&remarks, why);
 	object->refused = true;
-	report(known, object, bytes,
+	report(known, object, metadata,
 	       object->served ? " cannot be understood, its last good version stays in force"
 			      : " cannot be served",
 	       &remarks);
@@ -356,8 +358,8 @@ static void understand(struct api_known *known, struct object *object)
 	known->io->report(known->io->arg, LOG_SEVERITY_INFO, text);
 }
 
-static void serve(struct api_known *known, const char *key, bool empty, struct api_bytes bytes,
-		  const struct remarks *remarks)
+static void serve(struct api_known *known, const char *key, bool empty,
+		  const K8s__ObjectMeta *metadata, const struct remarks *remarks)
 {
 	struct object *object = remember(known, key);
 
@@ -369,7 +371,7 @@ static void serve(struct api_known *known, const char *key, bool empty, struct a
 	object->served = true;
 	object->empty = empty;
 	understand(known, object);
-	report(known, object, bytes, "", remarks);
+	report(known, object, metadata, "", remarks);
 }
 
 /* One more than there may ever be: a server that invents objects must not fill the memory. */
@@ -406,39 +408,37 @@ static bool is_guarded(const struct api_known *known, const struct object *objec
 }
 
 /* Offers it to its kind, and follows what that says. */
-static void offer(struct api_known *known, const char *key, struct api_bytes bytes)
+static void offer(struct api_known *known, const char *key, const struct api_object *from)
 {
 	struct object *object = map_get(&known->objects, key);
 	bool guarded = is_guarded(known, object);
 	struct remarks remarks = {0};
 	struct err err;
-	int r = known->kind->set(known->kind->arg, bytes, guarded, on_note, &remarks, &err);
+	int r = from->message ? known->kind->set(known->kind->arg, from->message, guarded, on_note,
+						 &remarks, &err)
+			      : err_set(&err, -EBADMSG, "it is not readable protobuf");
 
 	if (r < 0)
-		refuse(known, key, bytes, err.text);
+		refuse(known, key, from->metadata, err.text);
 	else if (r == API_SET_SKIPPED)
 		remove_key(known, key);
 	else if (r == API_SET_EMPTY && guarded)
 		object->list = 0; /* as if the list lacked it, also if it had it before */
 	else
-		serve(known, key, r == API_SET_EMPTY, bytes, &remarks);
+		serve(known, key, r == API_SET_EMPTY, from->metadata, &remarks);
 }
 
-static bool has_nul(const struct api_meta *meta)
+void api_known_set(struct api_known *known, const struct api_object *object)
 {
-	return (meta->name.n > 0 && memchr(meta->name.data, '\0', meta->name.n)) ||
-	       (meta->ns.n > 0 && memchr(meta->ns.data, '\0', meta->ns.n));
-}
-
-void api_known_set(struct api_known *known, const struct api_meta *meta, struct api_bytes object)
-{
-	bool unnamed = has_nul(meta) || meta->name.n + meta->ns.n == 0;
-	char *key cleanup_free = unnamed ? xstrdup("?") : api_meta_key(meta);
+	const char *name = convert_text(object->metadata->name);
+	const char *ns = convert_text(object->metadata->namespace_);
+	bool unnamed = object->nul || (!*name && !*ns);
+	char *key cleanup_free = unnamed ? xstrdup("?") : api_object_key(object);
 
 	if (is_full(known, key))
 		return;
-	if (meta->name.n == 0 || has_nul(meta) || known->kind->namespaced != (meta->ns.n > 0))
-		refuse(known, key, object, "its name or namespace is missing or wrong");
+	if (object->nul || !*name || known->kind->namespaced != (*ns != '\0'))
+		refuse(known, key, object->metadata, "its name or namespace is missing or wrong");
 	else
 		offer(known, key, object);
 }
@@ -457,11 +457,11 @@ void api_known_unreadable(struct api_known *known, const char *why)
 	known->io->report(known->io->arg, LOG_SEVERITY_ERROR, text);
 }
 
-void api_known_remove(struct api_known *known, const struct api_meta *meta)
+void api_known_remove(struct api_known *known, const struct api_object *object)
 {
-	char *key cleanup_free = api_meta_key(meta);
+	char *key cleanup_free = api_object_key(object);
 
-	if (!has_nul(meta))
+	if (!object->nul)
 		remove_key(known, key);
 }
 

@@ -42,10 +42,10 @@ struct api_known {
 /* A list begins, whatever came of the one before. */
 void api_known_begin(struct api_known *known);
 /* Offers an object to its kind; what cannot be understood is named, and stays as it was. */
-void api_known_set(struct api_known *known, const struct api_meta *meta, struct api_bytes object);
+void api_known_set(struct api_known *known, const struct api_object *object);
 /* Something came of which not even the name can be read. */
 void api_known_unreadable(struct api_known *known, const char *why);
-void api_known_remove(struct api_known *known, const struct api_meta *meta);
+void api_known_remove(struct api_known *known, const struct api_object *object);
 /* The list is complete: what it did not have goes, or is held back. False: the first one is held
  * back as a whole, because it has nothing. */
 bool api_known_sweep(struct api_known *known, int64_t now_ms);

@@ -2,8 +2,8 @@
 
 /*
  * Protobuf nests by length, so two levels are enough to stream: the envelope, and the list inside
- * its `raw` field, whose end is known from that field's length. Tags and lengths come byte by byte
- * (they may be split anywhere), values in pieces as large as they arrive.
+ * its `raw` field, whose end is known from that field's length. Fields are cut off the front of
+ * what has come; one that does not matter is not waited for.
  */
 
 #include "sources/api_list.h"
@@ -12,216 +12,198 @@
 #include <stdlib.h>
 
 #include "sources/api_object.h"
+#include "sources/convert.h"
 
-#define MAGIC    "k8s" /* and its NUL */
 #define META_MAX (1u << 20)
 
+/* Field numbers of k8s.io/apimachinery's runtime.Unknown, and of every list. */
 enum {
 	UNKNOWN_TYPE_META = 1,
 	UNKNOWN_RAW = 2,
-	TYPE_META_KIND = 2,
 	LIST_METADATA = 1,
 	LIST_ITEMS = 2,
 };
+
+/* What a field is good for. */
+enum role {
+	ROLE_NONE = 0,
+	ROLE_TYPE,
+	ROLE_CONTENT, /* the list */
+	ROLE_META,
+	ROLE_ITEM,
+};
+
+static enum role role_of(const struct api_list *list, const struct api_wire_head *head)
+{
+	if (head->type != API_WIRE_BYTES)
+		return ROLE_NONE;
+	if (list->inside)
+		return head->number == LIST_METADATA ? ROLE_META
+		       : head->number == LIST_ITEMS  ? ROLE_ITEM
+						     : ROLE_NONE;
+	return head->number == UNKNOWN_TYPE_META ? ROLE_TYPE
+	       : head->number == UNKNOWN_RAW     ? ROLE_CONTENT
+						 : ROLE_NONE;
+}
 
 static int bad(struct err *err)
 {
 	return err_set(err, -EBADMSG, "a list that cannot be read");
 }
 
-/* 1: the varint is complete. */
-static int feed_varint(struct api_list *list, uint8_t byte, struct err *err)
+static void set_left(struct api_list *list, uint64_t n)
 {
-	if (list->shift > 63)
-		return bad(err);
-	list->varint |= (uint64_t)(byte & 0x7f) << list->shift;
-	list->shift += 7;
-	if (byte & 0x80)
-		return 0;
-	list->shift = 0;
-	return 1;
+	list->left = n;
+	list->inside = n > 0;
+	list->complete = n == 0;
 }
 
-static void expect(struct api_list *list, enum api_list_step step)
+/* Takes bytes off the front, and counts them off the content. */
+static void spend(struct api_list *list, struct api_bytes *left, size_t n)
 {
-	list->step = step;
-	list->varint = 0;
-	list->shift = 0;
-}
-
-/* A field has ended, perhaps the content with it. */
-static void next_field(struct api_list *list)
-{
-	expect(list, API_LIST_TAG);
-	if (list->inside && list->left == 0) {
-		list->inside = false;
-		list->complete = true;
-	}
-}
-
-static int start_field(struct api_list *list, struct err *err)
-{
-	list->number = (uint32_t)(list->varint >> 3);
-	switch (list->varint & 7) {
-	case API_WIRE_VARINT:
-		expect(list, API_LIST_VARINT);
-		return 0;
-	case API_WIRE_BYTES:
-		expect(list, API_LIST_LENGTH);
-		return 0;
-	case API_WIRE_64:
-		list->size = 8;
-		expect(list, API_LIST_SKIP);
-		return 0;
-	case API_WIRE_32:
-		list->size = 4;
-		expect(list, API_LIST_SKIP);
-		return 0;
-	default:
-		return bad(err);
-	}
-}
-
-static bool keeps(const struct api_list *list)
-{
+	left->data += n;
+	left->n -= n;
 	if (list->inside)
-		return list->number == LIST_METADATA || list->number == LIST_ITEMS;
-	return list->number == UNKNOWN_TYPE_META;
+		set_left(list, list->left - n);
 }
 
-static int check_kind(const struct api_list *list, struct api_bytes type_meta, struct err *err)
+static int read_type(const struct api_list *list, struct api_bytes bytes, struct arena *arena,
+		     struct err *err)
 {
-	struct api_wire_field field;
-	int r;
+	const K8s__TypeMeta *type = api_unpack(&k8s__type_meta__descriptor, bytes, arena);
 
-	while ((r = api_wire_next(&type_meta, &field)) > 0) {
-		if (field.number != TYPE_META_KIND || api_bytes_equal(field.bytes, list->kind))
-			continue;
+	if (!type)
+		return bad(err);
+	if (type->kind && !streq(type->kind, list->kind))
 		return err_set(err, -EBADMSG, "a list that is not a %s", list->kind);
-	}
-	return r < 0 ? bad(err) : 0;
-}
-
-static int read_meta(struct api_list *list, struct api_bytes bytes, struct err *err)
-{
-	struct api_list_meta meta;
-	int r = api_list_meta_read(bytes, &meta, err);
-
-	if (r < 0)
-		return r;
-	free(list->resource_version);
-	free(list->continue_token);
-	list->resource_version = api_bytes_text(meta.resource_version);
-	list->continue_token = api_bytes_text(meta.continue_token);
 	return 0;
 }
 
-static int end_kept(struct api_list *list, struct err *err)
+static int read_meta(struct api_list *list, struct api_bytes bytes, struct arena *arena,
+		     struct err *err)
 {
-	struct api_bytes bytes = {list->buffer.data, list->buffer.used};
+	const K8s__ListMeta *meta = api_unpack(&k8s__list_meta__descriptor, bytes, arena);
+
+	if (!meta)
+		return err_set(err, -EBADMSG, "a list's metadata that cannot be read");
+	free(list->resource_version);
+	free(list->continue_token);
+	list->resource_version = xstrdup(convert_text(meta->resourceversion));
+	list->continue_token = xstrdup(convert_text(meta->continue_));
+	return 0;
+}
+
+static int read_value(struct api_list *list, enum role role, struct api_bytes value,
+		      struct err *err)
+{
+	struct arena *arena cleanup_arena = NULL;
+
+	if (role == ROLE_ITEM)
+		return list->item(list->arg, value, err);
+	arena = arena_new(1024);
+	return role == ROLE_META ? read_meta(list, value, arena, err)
+				 : read_type(list, value, arena, err);
+}
+
+/* A value that is wanted as a whole; *more: it was there. */
+static int take_value(struct api_list *list, enum role role, const struct api_wire_head *head,
+		      struct api_bytes *left, bool *more, struct err *err)
+{
+	struct api_bytes value = {left->data + head->n, (size_t)head->size};
 	int r;
 
-	if (!list->inside)
-		r = check_kind(list, bytes, err);
-	else if (list->number == LIST_METADATA)
-		r = read_meta(list, bytes, err);
-	else
-		r = list->item(list->arg, bytes, err);
-	api_buffer_clear(&list->buffer);
-	next_field(list);
+	if (head->size > (role == ROLE_ITEM ? API_FRAME_MAX : META_MAX))
+		return err_set(err, -EBADMSG, "a list with an object of %llu bytes",
+			       (unsigned long long)head->size);
+	if (list->inside && head->size > list->left - head->n)
+		return bad(err);
+	*more = head->size <= left->n - head->n;
+	if (!*more)
+		return 0;
+	r = read_value(list, role, value, err);
+	if (r == 0)
+		spend(list, left, head->n + value.n);
 	return r;
 }
 
-static int start_value(struct api_list *list, struct err *err)
+static int use_field(struct api_list *list, const struct api_wire_head *head,
+		     struct api_bytes *left, bool *more, struct err *err)
 {
-	bool item = list->inside && list->number == LIST_ITEMS;
+	enum role role = role_of(list, head);
 
-	list->size = list->varint;
-	if (!list->inside && list->number == UNKNOWN_RAW) {
-		list->inside = true;
-		list->left = list->size;
-		next_field(list);
-		return 0;
-	}
-	if (!keeps(list)) {
-		expect(list, API_LIST_SKIP);
-		if (list->size == 0)
-			next_field(list);
-		return 0;
-	}
-	if (list->size > (item ? API_FRAME_MAX : META_MAX))
-		return err_set(err, -EBADMSG, "a list with an object of %llu bytes",
-			       (unsigned long long)list->size);
-	expect(list, API_LIST_KEEP);
-	return list->size == 0 ? end_kept(list, err) : 0;
-}
-
-static int feed_byte(struct api_list *list, uint8_t byte, struct err *err)
-{
-	int r;
-
-	if (list->step == API_LIST_MAGIC) {
-		if (byte != (uint8_t)MAGIC[list->n_magic])
-			return err_set(err, -EBADMSG, "a list that is not Kubernetes' protobuf");
-		if (++list->n_magic == sizeof(MAGIC))
-			expect(list, API_LIST_TAG);
-		return 0;
-	}
-	r = feed_varint(list, byte, err);
-	if (r <= 0)
-		return r;
-	if (list->step == API_LIST_TAG)
-		return start_field(list, err);
-	if (list->step == API_LIST_LENGTH)
-		return start_value(list, err);
-	next_field(list);
-	return 0;
-}
-
-/* Counts bytes off the content. */
-static int spend(struct api_list *list, uint64_t n, struct err *err)
-{
-	if (!list->inside)
-		return 0;
-	if (n > list->left)
+	if (role != ROLE_NONE && role != ROLE_CONTENT)
+		return take_value(list, role, head, left, more, err);
+	if (list->inside && head->size > list->left - head->n)
 		return bad(err);
-	list->left -= n;
+	spend(list, left, head->n);
+	if (role == ROLE_CONTENT)
+		set_left(list, head->size);
+	else
+		list->skip = head->size;
 	return 0;
 }
 
-static int feed_value(struct api_list *list, struct api_bytes part, struct err *err)
+static int take_field(struct api_list *list, struct api_bytes *left, bool *more, struct err *err)
 {
-	list->size -= part.n;
-	if (list->step == API_LIST_KEEP) {
-		api_buffer_add(&list->buffer, part.data, part.n);
-		return list->size == 0 ? end_kept(list, err) : 0;
-	}
-	if (list->size == 0)
-		next_field(list);
+	/* what follows the content is not a part of it */
+	struct api_bytes own = {left->data, list->inside ? MIN(left->n, list->left) : left->n};
+	struct api_wire_head head;
+	int r = api_wire_head(own, &head);
+
+	if (r < 0 || (r == 0 && list->inside && own.n == list->left))
+		return bad(err);
+	*more = r > 0;
+	return r > 0 ? use_field(list, &head, left, more, err) : 0;
+}
+
+static int take_magic(struct api_list *list, struct api_bytes *left, bool *more, struct err *err)
+{
+	if (memcmp(left->data, API_MAGIC, MIN(left->n, sizeof(API_MAGIC))) != 0)
+		return err_set(err, -EBADMSG, "a list that is not Kubernetes' protobuf");
+	list->started = *more = left->n >= sizeof(API_MAGIC);
+	if (list->started)
+		spend(list, left, sizeof(API_MAGIC));
 	return 0;
+}
+
+static int take_skipped(struct api_list *list, struct api_bytes *left, bool *more)
+{
+	size_t n = MIN(left->n, list->skip);
+
+	list->skip -= n;
+	spend(list, left, n);
+	*more = list->skip == 0;
+	return 0;
+}
+
+/* *more: there was enough for a step, perhaps for another one. */
+static int step(struct api_list *list, struct api_bytes *left, bool *more, struct err *err)
+{
+	if (!list->started)
+		return take_magic(list, left, more, err);
+	if (list->skip > 0)
+		return take_skipped(list, left, more);
+	return take_field(list, left, more, err);
 }
 
 int api_list_feed(struct api_list *list, struct api_bytes data, struct err *err)
 {
+	struct api_bytes left;
+	bool more = data.n > 0;
 	int r = 0;
 
-	while (data.n > 0 && r == 0) {
-		bool in_value = list->step == API_LIST_SKIP || list->step == API_LIST_KEEP;
-		struct api_bytes part = {data.data, in_value ? MIN(data.n, list->size) : 1};
-
-		data.data += part.n;
-		data.n -= part.n;
-		r = spend(list, part.n, err);
-		if (r == 0)
-			r = in_value ? feed_value(list, part, err)
-				     : feed_byte(list, part.data[0], err);
-	}
+	api_buffer_add(&list->buffer, data.data, data.n);
+	left = (struct api_bytes){list->buffer.data, list->buffer.used};
+	while (more && r == 0)
+		r = step(list, &left, &more, err);
+	if (r == 0)
+		api_buffer_keep(&list->buffer, left.n);
 	return r;
 }
 
 int api_list_end(const struct api_list *list, struct err *err)
 {
-	if (!list->complete || list->inside || list->step != API_LIST_TAG || list->shift)
+	if (!list->complete || list->buffer.used > 0 || list->skip > 0)
 		return err_set(err, -EBADMSG, "a list that ends too early");
 	return 0;
 }

@@ -3,23 +3,15 @@
 
 /*
  * A list, read while it arrives: each item is handed over as soon as it is complete, so that never
- * more than one of them is in memory, however long the list.
+ * more than one of them, and what came in one piece with its end, is in memory, however long the
+ * list.
  *
  * The bytes are an envelope around a message with the list's metadata and its items.
  */
 
 #include "sources/api_frame.h"
 
-enum api_list_step {
-	API_LIST_MAGIC = 0,
-	API_LIST_TAG,
-	API_LIST_VARINT, /* a value that does not matter */
-	API_LIST_LENGTH,
-	API_LIST_SKIP,
-	API_LIST_KEEP, /* a value to gather in the buffer */
-};
-
-/* Zeroed, with item and arg set, is a good start. */
+/* Zeroed, with item, arg and kind set, is a good start. */
 struct api_list {
 	api_frame_fn *item; /* called for each item's bytes */
 	void *arg;
@@ -30,19 +22,15 @@ struct api_list {
 	char *continue_token;
 
 	/* where we are */
-	enum api_list_step step;
-	size_t n_magic;
-	bool inside;     /* the envelope's content, */
-	uint64_t left;   /* of which these bytes are to come */
-	uint32_t number; /* of the field at hand, */
-	uint64_t size;   /* whose value still has this many bytes */
-	uint64_t varint;
-	unsigned int shift;
-	bool complete; /* the content has ended */
-	struct api_buffer buffer;
+	bool started;             /* the envelope's first bytes have come */
+	bool inside;              /* the envelope's content, */
+	uint64_t left;            /* of which these bytes are to come */
+	uint64_t skip;            /* bytes to come of a value that does not matter */
+	bool complete;            /* the content has ended */
+	struct api_buffer buffer; /* a field that is not complete */
 };
 
-/* 0, what item() returned, or -EBADMSG. */
+/* 0, what item() returned, or -EBADMSG; after either of these it is good for api_list_done() only. */
 int api_list_feed(struct api_list *list, struct api_bytes data, struct err *err);
 /* The end of the bytes: -EBADMSG if they were not a whole list. */
 int api_list_end(const struct api_list *list, struct err *err);

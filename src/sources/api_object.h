@@ -2,35 +2,37 @@
 #pragma once
 
 /*
- * What following a list needs to know of an object, whatever its kind: the names and the version in
- * its metadata; and of a Status what went wrong. Text is borrowed from the bytes that were read.
+ * Messages of an API server, read by their schema (k8s.proto). Whatever is read lives in the arena
+ * that the caller gives.
  */
 
+#include "base/arena.h"
 #include "base/err.h"
 #include "sources/api_wire.h"
+#include "sources/k8s.pb-c.h"
 
-struct api_meta {
-	struct api_bytes name, ns, resource_version;
-	bool initial_events_end; /* a bookmark: all that was there has been sent */
+/* The message of this type; NULL: the bytes are none. */
+void *api_unpack(const ProtobufCMessageDescriptor *type, struct api_bytes bytes,
+		 struct arena *arena);
+
+/* An object of any kind. */
+struct api_object {
+	const K8s__ObjectMeta *metadata; /* never NULL */
+	const ProtobufCMessage *message; /* NULL: its metadata is all that can be read of it */
+	bool nul;                        /* a NUL hides a part of its name or namespace */
 };
 
-int api_meta_read(struct api_bytes object, struct api_meta *ret, struct err *err);
-/* The value of a label, if it has it and can be read so far; else empty. */
-struct api_bytes api_object_label(struct api_bytes object, const char *key);
+int api_object_read(const ProtobufCMessageDescriptor *type, struct api_bytes bytes,
+		    struct arena *arena, struct api_object *ret, struct err *err);
 /* "namespace/name", or "name" alone for what has no namespace; owned by the caller. */
-char *api_meta_key(const struct api_meta *meta);
+char *api_object_key(const struct api_object *object);
 
-struct api_list_meta {
-	struct api_bytes resource_version, continue_token;
-};
-
-/* The bytes are those of the ListMeta itself. */
-int api_list_meta_read(struct api_bytes bytes, struct api_list_meta *ret, struct err *err);
-
+/* What went wrong. */
 struct api_status {
 	int code; /* as of HTTP; 0: not given */
 	int retry_after_s;
-	struct api_bytes reason, message;
+	const char *message; /* may be "" */
 };
 
-int api_status_read(struct api_bytes object, struct api_status *ret, struct err *err);
+int api_status_read(struct api_bytes bytes, struct arena *arena, struct api_status *ret,
+		    struct err *err);

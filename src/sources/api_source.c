@@ -7,7 +7,6 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "sources/api_object.h"
 #include "sources/api_query.h"
 #include "sources/api_watch.h"
 #include "sources/convert.h"
@@ -88,38 +87,15 @@ _Static_assert(ARRAY_SIZE(failure_texts) == API_FAILURE_COUNT, "a text for each 
 
 /* -- objects -- */
 
-static void *arena_take(void *arena, size_t size)
-{
-	return arena_alloc(arena, size);
-}
-
-static void arena_drop(void *arena attr_unused, void *memory attr_unused)
-{
-}
-
-/* The message lives in the arena. */
-static int unpack(const ProtobufCMessageDescriptor *type, struct api_bytes object,
-		  struct arena *arena, ProtobufCMessage **ret, struct err *err)
-{
-	ProtobufCAllocator allocator = {arena_take, arena_drop, arena};
-
-	*ret = protobuf_c_message_unpack(type, &allocator, object.n, object.data);
-	return *ret ? 0 : err_set(err, -EBADMSG, "it is not readable protobuf");
-}
-
-static int set_service(void *arg, struct api_bytes object, bool unless_empty attr_unused,
+static int set_service(void *arg, const ProtobufCMessage *message, bool unless_empty attr_unused,
 		       void (*note)(void *, const char *), void *note_arg, struct err *err)
 {
 	const struct convert_notes notes = {.fn = note, .arg = note_arg};
-	struct arena *arena cleanup_arena = arena_new(4096);
 	struct api_source *source = arg;
-	ProtobufCMessage *message;
 	struct service *service = NULL;
 	enum convert_skip skip;
-	int r = unpack(&k8s__service__descriptor, object, arena, &message, err);
+	int r = convert_service((const K8s__Service *)message, &notes, &service, &skip, err);
 
-	if (r == 0)
-		r = convert_service((K8s__Service *)message, &notes, &service, &skip, err);
 	if (r == 0 && convert_skip_is_mistake(skip))
 		return err_set(err, -EINVAL, "%s", convert_skip_text(skip));
 	if (r > 0)
@@ -127,22 +103,17 @@ static int set_service(void *arg, struct api_bytes object, bool unless_empty att
 	return r;
 }
 
-static int set_slice(void *arg, struct api_bytes object, bool unless_empty,
+static int set_slice(void *arg, const ProtobufCMessage *message, bool unless_empty,
 		     void (*note)(void *, const char *), void *note_arg, struct err *err)
 {
 	const struct convert_notes notes = {.fn = note, .arg = note_arg};
-	struct arena *arena cleanup_arena = arena_new(8192);
 	struct api_source *source = arg;
-	ProtobufCMessage *message;
 	struct slice *slice;
 	enum convert_skip skip;
 	bool empty;
-	int r = unpack(&k8s__endpoint_slice__descriptor, object, arena, &message, err);
+	int r = convert_slice((const K8s__EndpointSlice *)message, source->node_name, &notes,
+			      &slice, &skip, err);
 
-	if (r < 0)
-		return r;
-	r = convert_slice((K8s__EndpointSlice *)message, source->node_name, &notes, &slice, &skip,
-			  err);
 	if (r <= 0)
 		return r;
 	empty = slice->n_endpoints == 0;
@@ -153,19 +124,14 @@ static int set_slice(void *arg, struct api_bytes object, bool unless_empty,
 	return empty ? API_SET_EMPTY : API_SET_TAKEN;
 }
 
-static int set_node(void *arg, struct api_bytes object, bool unless_empty attr_unused,
+static int set_node(void *arg, const ProtobufCMessage *message, bool unless_empty attr_unused,
 		    void (*note)(void *, const char *), void *note_arg, struct err *err)
 {
 	const struct convert_notes notes = {.fn = note, .arg = note_arg};
-	struct arena *arena cleanup_arena = arena_new(16384);
 	struct api_source *source = arg;
-	ProtobufCMessage *message;
 	struct node *node;
-	int r = unpack(&k8s__node__descriptor, object, arena, &message, err);
+	int r = convert_node((const K8s__Node *)message, &notes, &node, err);
 
-	if (r < 0)
-		return r;
-	r = convert_node((K8s__Node *)message, &notes, &node, err);
 	if (r < 0)
 		return r;
 	if (!streq(node->name, source->node_name)) {
@@ -176,19 +142,14 @@ static int set_node(void *arg, struct api_bytes object, bool unless_empty attr_u
 	return 1;
 }
 
-static int set_cidr(void *arg, struct api_bytes object, bool unless_empty attr_unused,
+static int set_cidr(void *arg, const ProtobufCMessage *message, bool unless_empty attr_unused,
 		    void (*note)(void *, const char *) attr_unused, void *note_arg attr_unused,
 		    struct err *err)
 {
-	struct arena *arena cleanup_arena = arena_new(1024);
 	struct api_source *source = arg;
-	ProtobufCMessage *message;
 	struct service_cidr *cidr;
-	int r = unpack(&k8s__service_cidr__descriptor, object, arena, &message, err);
+	int r = convert_service_cidr((const K8s__ServiceCIDR *)message, &cidr, err);
 
-	if (r < 0)
-		return r;
-	r = convert_service_cidr((K8s__ServiceCIDR *)message, &cidr, err);
 	if (r < 0)
 		return r;
 	source->sink.set_service_cidr(source->sink.arg, cidr);
@@ -366,15 +327,13 @@ static void on_report(void *arg, enum log_severity severity, const char *text)
 static char *service_of(const struct stream *stream, const struct api_misread *misread)
 {
 	const char *slash = strchr(misread->key, '/');
-	struct api_bytes label;
+	const char *name = convert_text(convert_label(misread->metadata, LABEL_SERVICE_NAME));
 
 	if (stream == &stream->source->streams[STREAM_SERVICES])
 		return xstrdup(misread->key);
-	label = api_object_label(misread->object, LABEL_SERVICE_NAME);
-	if (stream != &stream->source->streams[STREAM_SLICES] || !slash || label.n == 0)
+	if (stream != &stream->source->streams[STREAM_SLICES] || !slash || !*name)
 		return xstrdup("");
-	return xasprintf("%.*s/%.*s", (int)(slash - misread->key), misread->key, (int)label.n,
-			 (const char *)label.data);
+	return xasprintf("%.*s/%s", (int)(slash - misread->key), misread->key, name);
 }
 
 static void on_misread(void *arg, const struct api_misread *misread)
@@ -522,6 +481,7 @@ static const struct stream_spec {
 				     "&fieldSelector=spec.clusterIP%21%3DNone",
 			.guarded = true,
 			.kind = {.kind = "Service",
+				 .type = &k8s__service__descriptor,
 				 .path = "/api/v1/services",
 				 .namespaced = true,
 				 .set = set_service,
@@ -534,6 +494,7 @@ static const struct stream_spec {
 			.selectors = "labelSelector=%21service.kubernetes.io%2Fheadless",
 			.guarded = true,
 			.kind = {.kind = "EndpointSlice",
+				 .type = &k8s__endpoint_slice__descriptor,
 				 .path = "/apis/discovery.k8s.io/v1/endpointslices",
 				 .namespaced = true,
 				 .set = set_slice,
@@ -546,6 +507,7 @@ static const struct stream_spec {
 			.plural = "the Node",
 			.selectors = "fieldSelector=metadata.name%3D",
 			.kind = {.kind = "Node",
+				 .type = &k8s__node__descriptor,
 				 .path = "/api/v1/nodes",
 				 .set = set_node,
 				 .remove = remove_node,
@@ -556,6 +518,7 @@ static const struct stream_spec {
 			.plural = "ServiceCIDRs",
 			.selectors = "",
 			.kind = {.kind = "ServiceCIDR",
+				 .type = &k8s__service_cidr__descriptor,
 				 .path = "/apis/networking.k8s.io/v1/servicecidrs",
 				 .set = set_cidr,
 				 .remove = remove_cidr,

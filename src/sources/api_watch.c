@@ -12,6 +12,7 @@
 #include "sources/api_object.h"
 #include "sources/api_query.h"
 #include "sources/backoff.h"
+#include "sources/convert.h"
 #include "sources/printable.h"
 #include "sources/resource_version.h"
 
@@ -32,6 +33,9 @@
 #define ERROR_BODY_MAX    (64u << 10)
 #define VERSION_MAX       128u /* bytes of a resourceVersion: a number in practice */
 #define TOKEN_MAX         (16u << 10)
+#define OBJECT_ARENA      (8u << 10) /* enough for most objects with what wraps them */
+
+#define ANNOTATION_INITIAL_END "k8s.io/initial-events-end"
 
 /* frame and item handlers: go on; or the request has been given up, nothing more is read */
 #define GO_ON 0
@@ -73,7 +77,6 @@ struct api_watch {
 	int64_t started_ms;
 	int64_t life_ms; /* how long the watch may last */
 	bool settled;
-	bool any; /* something readable has come */
 	struct api_frames frames;
 	struct api_list list;
 	char *list_kind; /* "ServiceList" */
@@ -82,10 +85,12 @@ struct api_watch {
 
 /* -- success and failure -- */
 
-static void set_version(char **at, struct api_bytes version, size_t max)
+static void set_text(char **at, const char *text, size_t max)
 {
+	char *copy = *text && strlen(text) <= max ? xstrdup(text) : NULL;
+
 	free(*at);
-	*at = version.n > 0 && version.n <= max ? api_bytes_text(version) : NULL;
+	*at = copy;
 }
 
 static void succeed(struct api_watch *watch)
@@ -106,7 +111,6 @@ static void drop_request(struct api_watch *watch)
 	api_buffer_done(&watch->error_body);
 	watch->status = 0;
 	watch->retry_after_s = 0;
-	watch->any = false;
 	watch->settled = false;
 }
 
@@ -138,8 +142,8 @@ static void start_list(struct api_watch *watch)
 	watch->paged = watch->no_marks;
 	watch->unpaged = false;
 	watch->pages = 0;
-	set_version(&watch->version, (struct api_bytes){0}, 0);
-	set_version(&watch->token, (struct api_bytes){0}, 0);
+	set_text(&watch->version, "", 0);
+	set_text(&watch->token, "", 0);
 }
 
 static void list_in_pages(struct api_watch *watch)
@@ -150,18 +154,16 @@ static void list_in_pages(struct api_watch *watch)
 }
 
 /* A version that things stand at now. */
-static void reach(struct api_watch *watch, struct api_bytes version)
+static void reach(struct api_watch *watch, const char *version)
 {
-	set_version(&watch->version, version, VERSION_MAX);
-	set_version(&watch->newest, version, VERSION_MAX);
+	set_text(&watch->version, version, VERSION_MAX);
+	set_text(&watch->newest, version, VERSION_MAX);
 }
 
 /* Has the server lost something, an etcd that was restored perhaps? */
-static bool goes_back(const struct api_watch *watch, struct api_bytes version)
+static bool goes_back(const struct api_watch *watch, const char *version)
 {
-	char *text cleanup_free = version.n <= VERSION_MAX ? api_bytes_text(version) : xstrdup("");
-
-	return resource_version_is_older(text, watch->newest);
+	return strlen(version) <= VERSION_MAX && resource_version_is_older(version, watch->newest);
 }
 
 /*
@@ -184,20 +186,19 @@ static void list_again(struct api_watch *watch, const char *text)
 		go_on_after(watch, 0);
 }
 
-static void report_back(struct api_watch *watch, struct api_bytes version, const char *what)
+static void report_back(struct api_watch *watch, const char *version, const char *what)
 {
-	char *other cleanup_free = api_bytes_text(version);
 	char text[512], clean[64];
 
 	snprintf(text, sizeof(text),
 		 "The API server goes back from resourceVersion %s to %s with %s of %s objects, "
 		 "listing them anew",
-		 watch->newest, printable(other, clean, sizeof(clean)), what, watch->kind.kind);
+		 watch->newest, printable(version, clean, sizeof(clean)), what, watch->kind.kind);
 	watch->io.report(watch->io.arg, LOG_SEVERITY_WARNING, text);
 }
 
 /* An event or bookmark from the past: nothing of it counts. */
-static int go_back(struct api_watch *watch, struct api_bytes version)
+static int go_back(struct api_watch *watch, const char *version)
 {
 	report_back(watch, version, "a watch");
 	list_again(watch, "the server goes back to an older resourceVersion");
@@ -205,7 +206,7 @@ static int go_back(struct api_watch *watch, struct api_bytes version)
 }
 
 /* A list from the past is not believed until the next one says so, too. */
-static bool is_doubtful(struct api_watch *watch, struct api_bytes version)
+static bool is_doubtful(struct api_watch *watch, const char *version)
 {
 	bool first = goes_back(watch, version) && !watch->older_list;
 
@@ -214,7 +215,7 @@ static bool is_doubtful(struct api_watch *watch, struct api_bytes version)
 }
 
 /* The list is complete, as of this version. STOP: it does not count, another one comes. */
-static int end_list(struct api_watch *watch, struct api_bytes version)
+static int end_list(struct api_watch *watch, const char *version)
 {
 	if (is_doubtful(watch, version)) {
 		report_back(watch, version, "a list");
@@ -249,12 +250,11 @@ static void gone(struct api_watch *watch, const char *text)
 /* An answer, or an ERROR event, that says no. */
 static void judge(struct api_watch *watch, int code, const struct api_status *status)
 {
-	char *message cleanup_free = api_bytes_text(status->message);
 	char text[512], clean[400];
 
-	if (*message)
+	if (*status->message)
 		snprintf(text, sizeof(text), "%d: %s", code,
-			 printable(message, clean, sizeof(clean)));
+			 printable(status->message, clean, sizeof(clean)));
 	else
 		snprintf(text, sizeof(text), "HTTP status %d", code);
 	watch->retry_after_s = MAX(watch->retry_after_s, status->retry_after_s);
@@ -265,7 +265,7 @@ static void judge(struct api_watch *watch, int code, const struct api_status *st
 		list_in_pages(watch); /* 500: the server could, but its etcd (3.4) cannot */
 	else {
 		/* our version is from the server's future: it lost something */
-		if (strstr(message, "oo large resource version"))
+		if (strstr(status->message, "oo large resource version"))
 			start_list(watch);
 		fail(watch, api_failure_of_status(code), text);
 	}
@@ -273,12 +273,12 @@ static void judge(struct api_watch *watch, int code, const struct api_status *st
 
 /* -- the stream of a watch -- */
 
-static int on_error_event(struct api_watch *watch, const struct api_event *event)
+static int on_error_event(struct api_watch *watch, struct api_bytes object, struct arena *arena)
 {
-	struct api_status status = {0};
+	struct api_status status;
 	struct err err;
 
-	if (api_status_read(event->envelope.object, &status, &err) < 0)
+	if (api_status_read(object, arena, &status, &err) < 0)
 		fail(watch, API_FAILURE_GARBAGE, err.text);
 	else
 		judge(watch, status.code ? status.code : 500, &status);
@@ -295,58 +295,47 @@ static void wait_watching(struct api_watch *watch, int64_t ms)
 }
 
 /* All that there was has come; the stream goes on as a watch. */
-static int on_mark(struct api_watch *watch, const struct api_meta *meta)
+static int on_mark(struct api_watch *watch, const char *version)
 {
 	int64_t lived = watch->io.now_ms(watch->io.arg) - watch->started_ms;
 
 	watch->state = STATE_WATCH;
-	if (end_list(watch, meta->resource_version) == STOP)
+	if (end_list(watch, version) == STOP)
 		return STOP;
 	wait_watching(watch, watch->life_ms - lived);
 	return GO_ON;
 }
 
-static int on_bookmark(struct api_watch *watch, const struct api_meta *meta)
+static const char *version_of(const struct api_object *object)
 {
-	if (watch->state == STATE_INITIAL && meta->initial_events_end)
-		return on_mark(watch, meta);
+	return convert_text(object->metadata->resourceversion);
+}
+
+static int on_bookmark(struct api_watch *watch, const struct api_object *object)
+{
+	const char *end = convert_annotation(object->metadata, ANNOTATION_INITIAL_END);
+
+	if (watch->state == STATE_INITIAL && end && streq(end, "true"))
+		return on_mark(watch, version_of(object));
 	if (watch->state == STATE_WATCH)
-		reach(watch, meta->resource_version);
+		reach(watch, version_of(object));
 	return GO_ON;
 }
 
-static int on_frame(void *arg, struct api_bytes frame, struct err *err)
+static int on_object(struct api_watch *watch, enum api_event_type type,
+		     const struct api_object *object)
 {
-	struct api_watch *watch = arg;
-	struct api_event event;
-	struct api_meta meta;
-	int r = api_event_read(frame, &event, err);
-
-	if (r < 0)
-		return r;
-	if (event.type == API_EVENT_ERROR)
-		return on_error_event(watch, &event);
-	if (!api_bytes_equal(event.envelope.kind, watch->kind.kind))
-		return err_set(err, -EBADMSG, "an event about something that is not a %s",
-			       watch->kind.kind);
-	watch->any = true;
-	if (watch->state == STATE_WATCH)
-		succeed(watch);
-	if (api_meta_read(event.envelope.object, &meta, err) < 0) {
-		api_known_unreadable(&watch->known, err->text);
-		return GO_ON;
-	}
-	if (watch->state == STATE_WATCH && goes_back(watch, meta.resource_version))
-		return go_back(watch, meta.resource_version);
-	if (event.type == API_EVENT_BOOKMARK)
-		return on_bookmark(watch, &meta);
-	if (event.type == API_EVENT_DELETED)
-		api_known_remove(&watch->known, &meta);
+	if (watch->state == STATE_WATCH && goes_back(watch, version_of(object)))
+		return go_back(watch, version_of(object));
+	if (type == API_EVENT_BOOKMARK)
+		return on_bookmark(watch, object);
+	if (type == API_EVENT_DELETED)
+		api_known_remove(&watch->known, object);
 	else
-		api_known_set(&watch->known, &meta, event.envelope.object);
+		api_known_set(&watch->known, object);
 	if (watch->state != STATE_WATCH)
 		return GO_ON;
-	reach(watch, meta.resource_version);
+	reach(watch, version_of(object));
 	if (watch->listed)
 		return GO_ON;
 	/* the first list had nothing, and was doubted: there is something, so the next one has all */
@@ -354,17 +343,41 @@ static int on_frame(void *arg, struct api_bytes frame, struct err *err)
 	return STOP;
 }
 
+static int on_frame(void *arg, struct api_bytes frame, struct err *err)
+{
+	struct arena *arena cleanup_arena = arena_new(OBJECT_ARENA);
+	struct api_watch *watch = arg;
+	struct api_object object;
+	struct api_event event;
+	int r = api_event_read(frame, arena, &event, err);
+
+	if (r < 0)
+		return r;
+	if (event.type == API_EVENT_ERROR)
+		return on_error_event(watch, event.envelope.object, arena);
+	if (!streq(event.envelope.kind, watch->kind.kind))
+		return err_set(err, -EBADMSG, "an event about something that is not a %s",
+			       watch->kind.kind);
+	if (watch->state == STATE_WATCH)
+		succeed(watch);
+	if (api_object_read(watch->kind.type, event.envelope.object, arena, &object, err) == 0)
+		return on_object(watch, event.type, &object);
+	api_known_unreadable(&watch->known, err->text);
+	return GO_ON;
+}
+
 /* -- pages -- */
 
-static int on_item(void *arg, struct api_bytes object, struct err *err)
+static int on_item(void *arg, struct api_bytes item, struct err *err)
 {
+	struct arena *arena cleanup_arena = arena_new(OBJECT_ARENA);
 	struct api_watch *watch = arg;
-	struct api_meta meta;
+	struct api_object object;
 
-	if (api_meta_read(object, &meta, err) < 0)
+	if (api_object_read(watch->kind.type, item, arena, &object, err) < 0)
 		api_known_unreadable(&watch->known, err->text);
 	else
-		api_known_set(&watch->known, &meta, object);
+		api_known_set(&watch->known, &object);
 	return GO_ON;
 }
 
@@ -382,7 +395,6 @@ static int check_token(struct api_watch *watch, const char *token, struct err *e
 
 static void next_page(struct api_watch *watch, const char *token)
 {
-	struct api_bytes text = {(const uint8_t *)token, strlen(token)};
 	struct err err;
 
 	if (check_token(watch, token, &err) < 0) {
@@ -390,32 +402,23 @@ static void next_page(struct api_watch *watch, const char *token)
 		fail(watch, API_FAILURE_GARBAGE, err.text);
 		return;
 	}
-	set_version(&watch->token, text, TOKEN_MAX);
+	set_text(&watch->token, token, TOKEN_MAX);
 	go_on_after(watch, 0);
 }
 
 static void end_page(struct api_watch *watch)
 {
-	struct api_bytes text = {0};
+	const char *token = convert_text(watch->list.continue_token);
+	const char *version = convert_text(watch->list.resource_version);
 	struct err err;
 
-	if (api_list_end(&watch->list, &err) < 0) {
+	if (api_list_end(&watch->list, &err) < 0)
 		fail(watch, API_FAILURE_GARBAGE, err.text);
-		return;
-	}
-	if (watch->list.continue_token && *watch->list.continue_token) {
-		next_page(watch, watch->list.continue_token);
-		return;
-	}
-	if (watch->list.resource_version) {
-		text.data = (const uint8_t *)watch->list.resource_version;
-		text.n = strlen(watch->list.resource_version);
-	}
-	if (text.n == 0) {
+	else if (*token)
+		next_page(watch, token);
+	else if (!*version)
 		fail(watch, API_FAILURE_GARBAGE, "a list without a resourceVersion");
-		return;
-	}
-	if (end_list(watch, text) == GO_ON)
+	else if (end_list(watch, version) == GO_ON)
 		go_on_after(watch, 0);
 }
 
@@ -597,17 +600,15 @@ void api_watch_data(struct api_watch *watch, struct api_bytes data)
 static void end_error(struct api_watch *watch)
 {
 	struct api_bytes body = {watch->error_body.data, watch->error_body.used};
-	struct api_buffer kept = watch->error_body;
+	struct arena *arena cleanup_arena = arena_new(OBJECT_ARENA);
 	struct api_envelope envelope;
-	struct api_status status = {0};
+	struct api_status status;
 	struct err err;
 
-	watch->error_body = (struct api_buffer){0}; /* the text must outlive the request */
-	if (api_envelope_read(body, &envelope, &err) < 0 ||
-	    api_status_read(envelope.object, &status, &err) < 0)
-		status = (struct api_status){0};
+	if (api_envelope_read(body, arena, &envelope, &err) < 0 ||
+	    api_status_read(envelope.object, arena, &status, &err) < 0)
+		status = (struct api_status){.message = ""};
 	judge(watch, watch->status, &status);
-	api_buffer_done(&kept);
 }
 
 /* A stream is over, in good order or not: that alone is no failure. */

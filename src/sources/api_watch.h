@@ -36,6 +36,7 @@
 #include "base/log.h"
 #include "sources/api_failure.h"
 #include "sources/api_wire.h"
+#include "sources/k8s.pb-c.h"
 
 struct api_watch;
 
@@ -44,7 +45,7 @@ struct api_watch;
 /* An object that is not, or not wholly, served as it asks for. */
 struct api_misread {
 	const char *key;
-	struct api_bytes object;
+	const K8s__ObjectMeta *metadata;
 	bool refused; /* its newest version, as a whole */
 	bool served;  /* something is: an older version, or all but what was left out */
 	const char *why;
@@ -76,15 +77,16 @@ enum api_set {
 
 /* Which objects, and who takes them. */
 struct api_watch_kind {
-	const char *kind;      /* "Service" */
+	const char *kind; /* "Service" */
+	const ProtobufCMessageDescriptor *type;
 	const char *path;      /* "/api/v1/services" */
 	const char *selectors; /* "labelSelector=...&fieldSelector=...", escaped; or "" */
 	bool namespaced;
 	/*
-	 * Reads and takes over an object, but with unless_empty none that is empty: one of enum
-	 * api_set, or an error. Details that are dropped may be noted (see convert.h).
+	 * Takes over an object, a message of this type, but with unless_empty none that is empty:
+	 * one of enum api_set, or an error. Details that are dropped may be noted (see convert.h).
 	 */
-	int (*set)(void *arg, struct api_bytes object, bool unless_empty,
+	int (*set)(void *arg, const ProtobufCMessage *message, bool unless_empty,
 		   void (*note)(void *note_arg, const char *), void *note_arg, struct err *err);
 	void (*remove)(void *arg, const char *key);
 	/* A list is complete, and counts: the first, or another one after a 410. */

@@ -5,78 +5,57 @@
 
 #define VARINT_BYTES_MAX 10 /* 64 bits, 7 in a byte */
 
-static int take_varint(struct api_bytes *left, uint64_t *ret)
+/* Reads the varint at *at and moves that behind it: 1; 0: it is not complete; or -EBADMSG. */
+static int read_varint(struct api_bytes bytes, size_t *at, uint64_t *ret)
 {
 	uint64_t value = 0;
 
-	for (size_t i = 0; i < MIN(left->n, (size_t)VARINT_BYTES_MAX); i++) {
-		value |= (uint64_t)(left->data[i] & 0x7f) << (7 * i);
-		if (left->data[i] & 0x80)
+	for (size_t i = 0; i < VARINT_BYTES_MAX; i++) {
+		if (*at == bytes.n)
+			return 0;
+		value |= (uint64_t)(bytes.data[*at] & 0x7f) << (7 * i);
+		if (bytes.data[(*at)++] & 0x80)
 			continue;
-		left->data += i + 1;
-		left->n -= i + 1;
 		*ret = value;
-		return 0;
+		return 1;
 	}
 	return -EBADMSG;
 }
 
-static int take_bytes(struct api_bytes *left, uint64_t n, struct api_bytes *ret)
+/* What the type says about the value's size. */
+static int read_size(struct api_bytes bytes, struct api_wire_head *head)
 {
-	if (n > left->n)
-		return -EBADMSG;
-	*ret = (struct api_bytes){left->data, (size_t)n};
-	left->data += n;
-	left->n -= (size_t)n;
-	return 0;
-}
+	uint64_t value;
 
-static int take_value(struct api_bytes *left, struct api_wire_field *field)
-{
-	struct api_bytes skipped;
-	uint64_t n;
-
-	switch (field->type) {
+	switch (head->type) {
 	case API_WIRE_VARINT:
-		return take_varint(left, &field->value);
-	case API_WIRE_64:
-		return take_bytes(left, 8, &skipped);
-	case API_WIRE_32:
-		return take_bytes(left, 4, &skipped);
+		return read_varint(bytes, &head->n, &value);
 	case API_WIRE_BYTES:
-		return take_varint(left, &n) < 0 ? -EBADMSG : take_bytes(left, n, &field->bytes);
+		return read_varint(bytes, &head->n, &head->size);
+	case API_WIRE_64:
+		head->size = 8;
+		return 1;
+	case API_WIRE_32:
+		head->size = 4;
+		return 1;
 	}
 	return -EBADMSG; /* groups, which Kubernetes has none of, and what is not defined */
 }
 
-int api_wire_next(struct api_bytes *left, struct api_wire_field *ret)
+int api_wire_head(struct api_bytes bytes, struct api_wire_head *ret)
 {
-	struct api_wire_field field = {0};
+	struct api_wire_head head = {0};
 	uint64_t tag;
+	int r = read_varint(bytes, &head.n, &tag);
 
-	if (left->n == 0)
-		return 0;
-	if (take_varint(left, &tag) < 0 || tag >> 3 == 0 || tag >> 3 > UINT32_MAX)
+	if (r <= 0)
+		return r;
+	if (tag >> 3 == 0 || tag >> 3 > UINT32_MAX)
 		return -EBADMSG;
-	field.number = (uint32_t)(tag >> 3);
-	field.type = tag & 7;
-	if (take_value(left, &field) < 0)
-		return -EBADMSG;
-	*ret = field;
-	return 1;
-}
-
-bool api_bytes_equal(struct api_bytes bytes, const char *text)
-{
-	return bytes.n == strlen(text) && (bytes.n == 0 || memcmp(bytes.data, text, bytes.n) == 0);
-}
-
-char *api_bytes_text(struct api_bytes bytes)
-{
-	char *text = xmalloc(bytes.n + 1);
-
-	if (bytes.n)
-		memcpy(text, bytes.data, bytes.n);
-	text[bytes.n] = '\0';
-	return text;
+	head.number = (uint32_t)(tag >> 3);
+	head.type = tag & 7;
+	r = read_size(bytes, &head);
+	if (r > 0)
+		*ret = head;
+	return r;
 }

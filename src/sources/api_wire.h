@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Protobuf's wire format, field by field, without copying: for the wrapping around objects (events,
- * envelopes, metadata, Status), of which only a few bytes matter. The objects themselves are read
- * by their schema.
+ * Bytes as they come off the wire, and where protobuf's fields begin and end in them: as much of
+ * the format as it takes to cut a list while it arrives. What is inside the fields is read by its
+ * schema (api_object.h).
  */
 
 #include "base/util.h"
@@ -16,21 +16,19 @@ enum api_wire_type {
 	API_WIRE_32 = 5,
 };
 
-/* Borrowed bytes; text when it is a string's, without a NUL behind. */
+/* Borrowed. */
 struct api_bytes {
 	const uint8_t *data;
 	size_t n;
 };
 
-struct api_wire_field {
+/* What stands in front of a field's value; of a varint the value is a part of it. */
+struct api_wire_head {
 	uint32_t number;
 	enum api_wire_type type;
-	uint64_t value;         /* of a varint; else 0 */
-	struct api_bytes bytes; /* of API_WIRE_BYTES; else empty */
+	size_t n;      /* bytes of the head itself */
+	uint64_t size; /* and of the value behind it */
 };
 
-/* Takes the next field off the front of *left: 1, 0 at the end, or -EBADMSG. */
-int api_wire_next(struct api_bytes *left, struct api_wire_field *ret);
-
-bool api_bytes_equal(struct api_bytes bytes, const char *text);
-char *api_bytes_text(struct api_bytes bytes); /* a copy; ends at a NUL, if there is one */
+/* Reads the head that the bytes begin with: 1; 0: it is not complete yet; or -EBADMSG. */
+int api_wire_head(struct api_bytes bytes, struct api_wire_head *ret);

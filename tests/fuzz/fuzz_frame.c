@@ -10,8 +10,9 @@
  */
 
 #include <assert.h>
+#include <stdlib.h>
 
-#include "sources/api_object.h"
+#include "model/endpoints.h"
 #include "sources/api_watch.h"
 #include "sources/convert.h"
 
@@ -75,7 +76,7 @@ static void on_report(void *arg attr_unused, enum log_severity severity attr_unu
 static void on_misread(void *arg attr_unused, const struct api_misread *misread)
 {
 	assert(*misread->key && *misread->why);
-	api_object_label(misread->object, LABEL_SERVICE_NAME);
+	convert_label(misread->metadata, LABEL_SERVICE_NAME);
 }
 
 static void on_held(void *arg attr_unused, const struct api_held *held)
@@ -83,60 +84,61 @@ static void on_held(void *arg attr_unused, const struct api_held *held)
 	assert(held->n > 0 || held->why);
 }
 
-static int on_set(void *arg attr_unused, struct api_bytes object, bool unless_empty attr_unused,
-		  void (*note)(void *, const char *), void *note_arg, struct err *err)
+static int on_set(void *arg attr_unused, const ProtobufCMessage *message,
+		  bool unless_empty attr_unused, void (*note)(void *, const char *), void *note_arg,
+		  struct err *err)
 {
 	const struct convert_notes notes = {.fn = note, .arg = note_arg};
 	enum convert_skip skip;
 	struct service *service;
-	K8s__Service *message = k8s__service__unpack(NULL, object.n, object.data);
-	int r;
+	int r = convert_service((const K8s__Service *)message, &notes, &service, &skip, err);
 
-	if (!message)
-		return err_set(err, -1, "it is not readable protobuf");
-	r = convert_service(message, &notes, &service, &skip, err);
 	if (r > 0)
 		service_unref(service);
-	k8s__service__free_unpacked(message, NULL);
 	return r;
 }
 
-static int on_set_slice(void *arg attr_unused, struct api_bytes object,
+static void check_slice(struct slice *slice)
+{
+	struct endpoints **lists;
+	size_t n;
+
+	lists = endpoints_merge(slice, &n);
+	for (size_t i = 0; i < n; i++) {
+		assert(lists[i]->n > 0 && lists[i]->n <= slice->n_endpoints * slice->n_ports);
+		endpoints_unref(lists[i]);
+	}
+	free(lists);
+}
+
+static int on_set_slice(void *arg attr_unused, const ProtobufCMessage *message,
 			bool unless_empty attr_unused, void (*note)(void *, const char *),
 			void *note_arg, struct err *err)
 {
 	const struct convert_notes notes = {.fn = note, .arg = note_arg};
 	enum convert_skip skip;
 	struct slice *slice;
-	K8s__EndpointSlice *message = k8s__endpoint_slice__unpack(NULL, object.n, object.data);
-	int r;
+	int r = convert_slice((const K8s__EndpointSlice *)message, "node-a", &notes, &slice, &skip,
+			      err);
 
-	if (!message)
-		return err_set(err, -1, "it is not readable protobuf");
-	r = convert_slice(message, "node-a", &notes, &slice, &skip, err);
 	if (r > 0) {
 		r = slice->n_endpoints == 0 ? API_SET_EMPTY : API_SET_TAKEN;
+		check_slice(slice);
 		slice_unref(slice);
 	}
-	k8s__endpoint_slice__free_unpacked(message, NULL);
 	return r;
 }
 
-static int on_set_cidr(void *arg attr_unused, struct api_bytes object,
+static int on_set_cidr(void *arg attr_unused, const ProtobufCMessage *message,
 		       bool unless_empty attr_unused,
 		       void (*note)(void *, const char *) attr_unused, void *note_arg attr_unused,
 		       struct err *err)
 {
-	K8s__ServiceCIDR *message = k8s__service_cidr__unpack(NULL, object.n, object.data);
 	struct service_cidr *cidr;
-	int r;
+	int r = convert_service_cidr((const K8s__ServiceCIDR *)message, &cidr, err);
 
-	if (!message)
-		return err_set(err, -1, "it is not readable protobuf");
-	r = convert_service_cidr(message, &cidr, err);
 	if (r == 0)
 		service_cidr_unref(cidr);
-	k8s__service_cidr__free_unpacked(message, NULL);
 	return r < 0 ? r : 1;
 }
 
@@ -161,6 +163,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct fuzz fuzz = {0};
 	static const struct api_watch_kind kinds[] = {
 		{.kind = "Service",
+		 .type = &k8s__service__descriptor,
 		 .path = "/api/v1/services",
 		 .selectors = "",
 		 .namespaced = true,
@@ -168,12 +171,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		 .remove = on_remove,
 		 .listed = on_nothing},
 		{.kind = "ServiceCIDR",
+		 .type = &k8s__service_cidr__descriptor,
 		 .path = "/apis/networking.k8s.io/v1/servicecidrs",
 		 .selectors = "",
 		 .set = on_set_cidr,
 		 .remove = on_remove,
 		 .listed = on_nothing},
 		{.kind = "EndpointSlice",
+		 .type = &k8s__endpoint_slice__descriptor,
 		 .path = "/apis/discovery.k8s.io/v1/endpointslices",
 		 .selectors = "",
 		 .namespaced = true,

@@ -23,42 +23,34 @@ struct seen {
 	int n;
 };
 
-static void note(struct seen *seen, const char *what, const struct api_meta *meta)
+static int note(struct seen *seen, const char *what, struct api_bytes bytes, struct err *err)
 {
-	char *key cleanup_free = api_meta_key(meta);
-	char *version cleanup_free = api_bytes_text(meta->resource_version);
-	char *line cleanup_free = xasprintf("%s %s@%s;", what, key, version);
+	struct arena *arena cleanup_arena = arena_new(0);
+	char *key cleanup_free = NULL, *line cleanup_free = NULL;
+	struct api_object object;
+	int r = api_object_read(&k8s__service__descriptor, bytes, arena, &object, err);
 
+	if (r < 0)
+		return r;
+	key = api_object_key(&object);
+	line = xasprintf("%s %s@%s;", what, key, object.metadata->resourceversion);
 	strncat(seen->text, line, sizeof(seen->text) - strlen(seen->text) - 1);
+	return ++seen->n == seen->stop_at ? 7 : 0;
 }
 
 static int on_frame(void *arg, struct api_bytes frame, struct err *err)
 {
 	static const char *const names[] = {"ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"};
-	struct seen *seen = arg;
+	struct arena *arena cleanup_arena = arena_new(0);
 	struct api_event event;
-	struct api_meta meta;
-	int r = api_event_read(frame, &event, err);
+	int r = api_event_read(frame, arena, &event, err);
 
-	if (r < 0)
-		return r;
-	r = api_meta_read(event.envelope.object, &meta, err);
-	if (r < 0)
-		return r;
-	note(seen, names[event.type], &meta);
-	return ++seen->n == seen->stop_at ? 7 : 0;
+	return r < 0 ? r : note(arg, names[event.type], event.envelope.object, err);
 }
 
 static int on_item(void *arg, struct api_bytes item, struct err *err)
 {
-	struct seen *seen = arg;
-	struct api_meta meta;
-	int r = api_meta_read(item, &meta, err);
-
-	if (r < 0)
-		return r;
-	note(seen, "ITEM", &meta);
-	return ++seen->n == seen->stop_at ? 7 : 0;
+	return note(arg, "ITEM", item, err);
 }
 
 static struct bytes three_frames(void)
@@ -96,7 +88,7 @@ static void frames_split_at_every_byte(void **state attr_unused)
 						 on_frame, &seen, &err),
 				 0);
 		assert_string_equal(seen.text, THREE);
-		assert_false(api_frames_amid(&frames));
+		assert_int_equal(frames.n_header, 0);
 		api_frames_done(&frames);
 	}
 	bytes_done(&all);
@@ -126,7 +118,7 @@ static void a_part_of_a_frame_is_noticed(void **state attr_unused)
 	struct err err;
 
 	api_frames_feed(&frames, (struct api_bytes){all.data, all.n - 1}, on_frame, &seen, &err);
-	assert_true(api_frames_amid(&frames));
+	assert_int_equal(frames.n_header, 4);
 	api_frames_done(&frames);
 	bytes_done(&all);
 }
@@ -173,8 +165,9 @@ static void a_frame_that_is_announced_costs_nothing_until_it_comes(void **state 
 
 static int read_event(struct bytes event, struct err *err)
 {
+	struct arena *arena cleanup_arena = arena_new(0);
 	struct api_event read;
-	int r = api_event_read(bytes_view(event), &read, err);
+	int r = api_event_read(bytes_view(event), arena, &read, err);
 
 	bytes_done(&event);
 	return r;
@@ -205,27 +198,100 @@ static void events_that_are_not_are_refused(void **state attr_unused)
 static void a_status_is_read(void **state attr_unused)
 {
 	struct bytes status = make_status(429, "too many requests", 5);
+	struct arena *arena cleanup_arena = arena_new(0);
 	struct api_status read;
 	struct err err;
 
-	assert_int_equal(api_status_read(bytes_view(status), &read, &err), 0);
+	assert_int_equal(api_status_read(bytes_view(status), arena, &read, &err), 0);
 	assert_int_equal(read.code, 429);
 	assert_int_equal(read.retry_after_s, 5);
-	assert_true(api_bytes_equal(read.message, "too many requests"));
+	assert_string_equal(read.message, "too many requests");
+	assert_int_equal(
+		api_status_read((struct api_bytes){status.data, status.n - 1}, arena, &read, &err),
+		-EBADMSG);
+	assert_int_equal(api_status_read((struct api_bytes){0}, arena, &read, &err), 0);
+	assert_int_equal(read.code, 0);
+	assert_int_equal(read.retry_after_s, 0);
+	assert_string_equal(read.message, "");
 	bytes_done(&status);
+	status = make_status(-1, "", -1);
+	assert_int_equal(api_status_read(bytes_view(status), arena, &read, &err), 0);
+	assert_int_equal(read.code, 0);
+	assert_int_equal(read.retry_after_s, 0);
+	bytes_done(&status);
+}
+
+static int read_object(struct api_bytes bytes, struct arena *arena, struct api_object *ret)
+{
+	struct err err;
+
+	return api_object_read(&k8s__service__descriptor, bytes, arena, ret, &err);
 }
 
 static void every_truncation_of_an_object_is_refused_or_read(void **state attr_unused)
 {
 	struct bytes object = make_object("default", "a", "1");
-	struct api_meta meta;
-	struct err err;
+	struct arena *arena cleanup_arena = arena_new(0);
+	struct api_object read;
 
 	for (size_t n = 1; n < object.n; n++)
-		assert_int_equal(api_meta_read((struct api_bytes){object.data, n}, &meta, &err),
+		assert_int_equal(read_object((struct api_bytes){object.data, n}, arena, &read),
 				 -EBADMSG);
-	assert_int_equal(api_meta_read((struct api_bytes){object.data, object.n}, &meta, &err), 0);
+	assert_int_equal(read_object(bytes_view(object), arena, &read), 0);
 	bytes_done(&object);
+}
+
+static void an_object_without_metadata_has_no_names(void **state attr_unused)
+{
+	struct arena *arena cleanup_arena = arena_new(0);
+	struct api_object read;
+	char *key cleanup_free = NULL;
+
+	assert_int_equal(read_object((struct api_bytes){0}, arena, &read), 0);
+	assert_non_null(read.message);
+	assert_false(read.nul);
+	key = api_object_key(&read);
+	assert_string_equal(key, "");
+}
+
+static void an_object_whose_content_cannot_be_read_has_its_metadata(void **state attr_unused)
+{
+	struct bytes object = put_text(make_object("default", "a", "1"), 2, "\x0a\x7f");
+	struct arena *arena cleanup_arena = arena_new(0);
+	struct api_object read;
+	char *key cleanup_free = NULL;
+
+	assert_int_equal(read_object(bytes_view(object), arena, &read), 0);
+	assert_null(read.message);
+	key = api_object_key(&read);
+	assert_string_equal(key, "default/a");
+	assert_string_equal(read.metadata->resourceversion, "1");
+	bytes_done(&object);
+}
+
+static void a_nul_inside_a_name_is_noticed(void **state attr_unused)
+{
+	static const struct {
+		uint32_t field;
+		const char *text;
+		size_t n;
+		bool nul;
+	} rows[] = {
+		{1, "a", 1, false},  {1, "", 0, false},  {1, "a\0b", 3, true}, {1, "\0", 1, true},
+		{1, "a\0", 2, true}, {3, "n", 1, false}, {3, "n\0m", 3, true},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct bytes meta =
+			put_data((struct bytes){0}, rows[i].field, rows[i].text, rows[i].n);
+		struct bytes object = put_message((struct bytes){0}, 1, meta);
+		struct arena *arena cleanup_arena = arena_new(0);
+		struct api_object read;
+
+		assert_int_equal(read_object(bytes_view(object), arena, &read), 0);
+		assert_int_equal(read.nul, rows[i].nul);
+		bytes_done(&object);
+	}
 }
 
 static const char *const names[] = {"default/a", "default/b", "kube-system/c", NULL};
@@ -328,6 +394,87 @@ static void unknown_fields_of_a_list_are_skipped(void **state attr_unused)
 	assert_string_equal(seen.text, "ITEM default/a@9;");
 }
 
+static void what_ends_in_the_middle_of_the_content_is_refused(void **state attr_unused)
+{
+	static const struct {
+		const char *content;
+		size_t n;
+	} rows[] = {
+		{"\x12", 1},       /* a tag without a length */
+		{"\x12\x80", 2},   /* half a length */
+		{"\x38\x80", 2},   /* half a number */
+		{"\x4d\x01", 2},   /* a part of four bytes */
+		{"\x4a\x05xy", 4}, /* a text longer than the list */
+		{"\x0b", 1},       /* a group */
+		{"\x02\x01x", 3},  /* a field without a number */
+		{"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 11},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct bytes list = bytes_join((struct bytes){0}, rows[i].content, rows[i].n);
+		struct seen seen = {0};
+		struct err err;
+
+		assert_int_equal(feed_list(make_envelope("ServiceList", list), &seen, &err),
+				 -EBADMSG);
+		assert_string_equal(err.text, "a list that cannot be read");
+	}
+}
+
+/* 1 MiB that nobody asked for, in pieces of 1 KiB. */
+static void a_large_field_that_does_not_matter_is_not_kept(void **state attr_unused)
+{
+	enum { SIZE = 1 << 20, PIECE = 1 << 10 };
+	char *filler cleanup_free = xcalloc(1, SIZE);
+	struct bytes content = put_data((struct bytes){0}, 9, filler, SIZE);
+	struct bytes all;
+	struct seen seen = {0};
+	struct api_list list = {.item = on_item, .arg = &seen, .kind = "ServiceList"};
+	struct err err;
+
+	content = put_message(content, 2, make_object("default", "a", "9"));
+	all = make_envelope("ServiceList", content);
+	for (size_t at = 0; at < all.n; at += PIECE) {
+		struct api_bytes piece = {all.data + at, MIN(all.n - at, (size_t)PIECE)};
+
+		assert_int_equal(api_list_feed(&list, piece, &err), 0);
+		assert_true(list.buffer.capacity <= 4 * PIECE);
+	}
+	assert_int_equal(api_list_end(&list, &err), 0);
+	assert_string_equal(seen.text, "ITEM default/a@9;");
+	api_list_done(&list);
+	bytes_done(&all);
+}
+
+static void an_item_that_is_announced_costs_nothing_until_it_comes(void **state attr_unused)
+{
+	struct bytes content = put_varint((struct bytes){0}, 2 << 3 | API_WIRE_BYTES);
+	struct bytes all = bytes_join((struct bytes){0}, "k8s", 4);
+	struct seen seen = {0};
+	struct api_list list = {.item = on_item, .arg = &seen, .kind = "ServiceList"};
+	struct err err;
+
+	content = put_varint(content, 16u << 20);
+	all = put_varint(all, 2 << 3 | API_WIRE_BYTES);
+	all = put_varint(all, (16u << 20) + content.n);
+	all = bytes_join(all, content.data, content.n);
+	assert_int_equal(api_list_feed(&list, bytes_view(all), &err), 0);
+	assert_true(list.buffer.capacity < 4096);
+	assert_int_equal(api_list_end(&list, &err), -EBADMSG);
+	api_list_done(&list);
+	bytes_done(&content);
+	bytes_done(&all);
+}
+
+static void an_item_can_stop_the_list(void **state attr_unused)
+{
+	struct seen seen = {.stop_at = 2};
+	struct err err;
+
+	assert_int_equal(feed_list(make_list("Service", "9", "", names), &seen, &err), 7);
+	assert_string_equal(seen.text, "ITEM default/a@9;ITEM default/b@9;");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -340,11 +487,18 @@ int main(void)
 		cmocka_unit_test(events_that_are_not_are_refused),
 		cmocka_unit_test(a_status_is_read),
 		cmocka_unit_test(every_truncation_of_an_object_is_refused_or_read),
+		cmocka_unit_test(an_object_without_metadata_has_no_names),
+		cmocka_unit_test(an_object_whose_content_cannot_be_read_has_its_metadata),
+		cmocka_unit_test(a_nul_inside_a_name_is_noticed),
 		cmocka_unit_test(a_list_split_at_every_byte),
 		cmocka_unit_test(a_list_that_ends_early_is_noticed_at_every_byte),
 		cmocka_unit_test(an_empty_list_is_a_list),
 		cmocka_unit_test(lists_that_are_not_are_refused),
 		cmocka_unit_test(unknown_fields_of_a_list_are_skipped),
+		cmocka_unit_test(what_ends_in_the_middle_of_the_content_is_refused),
+		cmocka_unit_test(a_large_field_that_does_not_matter_is_not_kept),
+		cmocka_unit_test(an_item_that_is_announced_costs_nothing_until_it_comes),
+		cmocka_unit_test(an_item_can_stop_the_list),
 	};
 
 	return cmocka_run_group_tests_name("api_frame", tests, NULL, NULL);

@@ -15,6 +15,7 @@
 
 #include "api_bytes.h"
 #include "sources/api_watch.h"
+#include "sources/convert.h"
 #include "sources/sync_guard.h"
 
 static struct world {
@@ -35,6 +36,7 @@ static struct world {
 	bool empty;                         /* and all are */
 	const char *remark;                 /* and notes this about all */
 	char misread[256];                  /* the last, in short */
+	char label[64];                     /* and its label "app" */
 	size_t held;                        /* held back now */
 	size_t held_known, held_lost;       /* as it was last weighed */
 	char why[128];                      /* that is over */
@@ -101,15 +103,15 @@ static void on_misread(void *arg attr_unused, const struct api_misread *misread)
 	snprintf(world.misread, sizeof(world.misread), "%s%s%s: %s", misread->key,
 		 misread->refused ? " refused" : "", misread->served ? " served" : "",
 		 misread->why);
+	snprintf(world.label, sizeof(world.label), "%s",
+		 convert_text(convert_label(misread->metadata, "app")));
 }
 
-/* The name is the object's first field's first field. */
-static int on_set(void *arg attr_unused, struct api_bytes object, bool unless_empty,
+static int on_set(void *arg attr_unused, const ProtobufCMessage *message, bool unless_empty,
 		  void (*note)(void *, const char *), void *note_arg, struct err *err)
 {
-	char name[64];
+	const char *name = ((const K8s__Service *)message)->metadata->name;
 
-	snprintf(name, sizeof(name), "%.*s", object.data[3], (const char *)object.data + 4);
 	if (world.refuse && streq(world.refuse, name))
 		return err_set(err, -EINVAL, "no good");
 	if (world.skip && streq(world.skip, name))
@@ -152,6 +154,7 @@ static void on_weigh(void *arg attr_unused, const struct api_list_change *change
 static struct api_watch_kind plain_kind(void)
 {
 	return (struct api_watch_kind){.kind = "Service",
+				       .type = &k8s__service__descriptor,
 				       .path = "/api/v1/services",
 				       .selectors = "labelSelector=x",
 				       .namespaced = true,
@@ -1026,6 +1029,77 @@ static void an_object_that_is_listed_but_not_understood_is_not_removed(void **st
 	assert_string_equal(world.log, "-b-a");
 }
 
+/* Metadata with a label, and a spec that is none. */
+static struct bytes half_readable(const char *name, const char *version)
+{
+	struct bytes label = put_text(put_text((struct bytes){0}, 1, "app"), 2, "shop");
+	struct bytes meta = put_text((struct bytes){0}, 1, name);
+
+	meta = put_text(put_text(meta, 3, "default"), 6, version);
+	meta = put_message(meta, 11, label);
+	return put_text(put_message((struct bytes){0}, 1, meta), 2, "\x0a\x7f");
+}
+
+static void an_object_whose_content_cannot_be_read_is_named(void **state attr_unused)
+{
+	start_with_a_and_b();
+	send(make_event_frame("MODIFIED", "Service", half_readable("a", "6")));
+	assert_string_equal(world.misread, "default/a refused served: it is not readable protobuf");
+	assert_string_equal(world.label, "shop");
+	assert_string_equal(world.log, "");
+	assert_int_equal(world.failures, 0);
+	end_later(API_FAILURE_NONE);
+	pass(0);
+	assert_asks("&resourceVersion=6"); /* its version counts */
+	answer(200);
+	send(make_event_frame("DELETED", "Service", half_readable("a", "7")));
+	assert_string_equal(world.log, "-a");
+}
+
+static void a_list_keeps_an_object_whose_content_cannot_be_read(void **state attr_unused)
+{
+	start_with_a_and_b();
+	send_error(410, "too old");
+	pass(0);
+	answer(200);
+	send(make_event_frame("ADDED", "Service", half_readable("a", "100")));
+	send_mark("102");
+	assert_string_equal(world.log, "-b");
+	assert_int_equal(api_watch_count(world.watch), 1);
+}
+
+static void a_page_names_an_object_whose_content_cannot_be_read(void **state attr_unused)
+{
+	struct bytes list = put_message((struct bytes){0}, 1, put_text((struct bytes){0}, 2, "9"));
+
+	list = put_message(list, 2, half_readable("a", "5"));
+	list = put_message(list, 2, make_object("default", "b", "6"));
+	api_watch_start(world.watch);
+	refuse(400, "no streaming lists");
+	pass(0);
+	answer(200);
+	send(make_envelope("ServiceList", list));
+	end(API_FAILURE_NONE);
+	assert_string_equal(world.misread, "default/a refused: it is not readable protobuf");
+	assert_string_equal(world.log, "+b");
+	assert_int_equal(world.listed, 1);
+}
+
+static void a_name_with_a_nul_is_refused(void **state attr_unused)
+{
+	struct bytes meta = put_data((struct bytes){0}, 1, "a\0x", 3);
+
+	start_with_a_and_b();
+	meta = put_text(put_text(meta, 3, "default"), 6, "6");
+	send(make_event_frame("MODIFIED", "Service", put_message((struct bytes){0}, 1, meta)));
+	assert_string_equal(world.misread, "? refused: its name or namespace is missing or wrong");
+	meta = put_data((struct bytes){0}, 1, "a\0x", 3);
+	meta = put_text(put_text(meta, 3, "default"), 6, "7");
+	send(make_event_frame("DELETED", "Service", put_message((struct bytes){0}, 1, meta)));
+	assert_string_equal(world.log, ""); /* it is not a */
+	assert_int_equal(api_watch_count(world.watch), 2);
+}
+
 /* A MODIFIED event whose object has no readable metadata. */
 static void send_unreadable(void)
 {
@@ -1735,6 +1809,10 @@ int main(void)
 		WATCH_TEST(an_object_that_is_not_understood_keeps_its_last_version),
 		WATCH_TEST(an_object_that_was_never_understood_is_named),
 		WATCH_TEST(an_object_that_is_listed_but_not_understood_is_not_removed),
+		WATCH_TEST(an_object_whose_content_cannot_be_read_is_named),
+		WATCH_TEST(a_list_keeps_an_object_whose_content_cannot_be_read),
+		WATCH_TEST(a_page_names_an_object_whose_content_cannot_be_read),
+		WATCH_TEST(a_name_with_a_nul_is_refused),
 		WATCH_TEST(a_list_with_an_unreadable_object_removes_nothing),
 		WATCH_TEST(an_unreadable_event_does_not_stop_the_others),
 		cmocka_unit_test_setup_teardown(more_objects_than_there_may_be_are_left_out,

@@ -49,27 +49,25 @@ static unsigned int read_conditions(const K8s__EndpointConditions *conditions)
 	return flags;
 }
 
-static void write_endpoint(const struct addr *addr, unsigned int flags,
-			   const K8s__EndpointHints *hints, struct slice_writer *writer)
+static void write_hinted(const struct addr *addr, unsigned int flags,
+			 const K8s__EndpointHints *message, struct slice_writer *writer)
 {
-	size_t n_zones = hints ? hints->n_forzones : 0, n_nodes = hints ? hints->n_fornodes : 0;
-	cleanup_free const char **names = NULL;
+	size_t n_zones = message->n_forzones, n_nodes = message->n_fornodes;
+	cleanup_free const char **names = xcalloc(n_zones + n_nodes, sizeof(*names));
+	const struct endpoint_hints hints = {names, n_zones, names + n_zones, n_nodes};
 
-	if (n_zones + n_nodes > 0)
-		names = xcalloc(n_zones + n_nodes, sizeof(*names));
 	for (size_t i = 0; i < n_zones; i++)
-		names[i] = convert_text(hints->forzones[i]->name);
+		names[i] = convert_text(message->forzones[i]->name);
 	for (size_t i = 0; i < n_nodes; i++)
-		names[n_zones + i] = convert_text(hints->fornodes[i]->name);
-	slice_writer_endpoint(
-		writer, addr, flags,
-		names ? &(struct endpoint_hints){names, n_zones, names + n_zones, n_nodes} : NULL);
+		names[n_zones + i] = convert_text(message->fornodes[i]->name);
+	slice_writer_endpoint(writer, addr, flags, &hints);
 }
 
 /* Only the first address counts, and an endpoint without any does not. */
 static int read_endpoint(const K8s__SliceEndpoint *message, const char *node_name,
 			 struct slice_writer *writer, struct err *err)
 {
+	unsigned int flags;
 	struct addr addr;
 
 	if (!message->n_addresses)
@@ -79,10 +77,11 @@ static int read_endpoint(const K8s__SliceEndpoint *message, const char *node_nam
 	if (addr.family != writer->slice->family)
 		return convert_refuse("the address", message->addresses[0],
 				      "is not of the family that addressType names", err);
-	write_endpoint(&addr,
-		       read_conditions(message->conditions) |
-			       convert_local(message->nodename, node_name),
-		       message->hints, writer);
+	flags = read_conditions(message->conditions) | convert_local(message->nodename, node_name);
+	if (message->hints)
+		write_hinted(&addr, flags, message->hints, writer);
+	else
+		slice_writer_endpoint(writer, &addr, flags, NULL);
 	return 0;
 }
 

@@ -359,7 +359,7 @@ static bool plan_both(const struct chart_input *input, const char *key, struct s
 static void free_both(struct service_plan **plans)
 {
 	for (enum family family = 0; family < FAMILY_COUNT; family++)
-		plans[family] = service_plan_free(plans[family]);
+		plans[family] = service_plan_unref(plans[family]);
 }
 
 static void add_service(struct builder *b, const char *key)

@@ -151,7 +151,7 @@ static void find_owner(struct explanation *explanation)
 	while ((service = model_next_service(explanation->input->model, &at))) {
 		if (try_service(explanation, service->key))
 			return;
-		explanation->plan = service_plan_free(explanation->plan);
+		explanation->plan = service_plan_unref(explanation->plan);
 	}
 }
 
@@ -288,7 +288,7 @@ struct explanation *explanation_free(struct explanation *explanation)
 	if (!explanation)
 		return NULL;
 	way_free(explanation->way);
-	service_plan_free(explanation->plan);
+	service_plan_unref(explanation->plan);
 	free(explanation->left_out);
 	for (size_t i = 0; i < explanation->n_kernel_notes; i++)
 		free(explanation->kernel_notes[i]);

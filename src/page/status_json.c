@@ -141,7 +141,7 @@ void status_json_service(const struct status_source *source, const struct servic
 		put_port(source, service, plan, &service->ports[i], ret);
 	}
 	text_str(ret, "]}");
-	service_plan_free(plan);
+	service_plan_unref(plan);
 }
 
 void status_json_hello(const struct status_source *source, struct text *ret)

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plan/plan.h"
 
+#include <assert.h>
 #include <stdlib.h>
+
+#include "plan/withheld.h"
 
 /*
  * Ten thousand plans live as long as the daemon, so a plan copies as little as it can: it keeps
@@ -205,7 +208,8 @@ struct service_plan *plan_service(const struct settings *settings, const struct 
 	plan->service = service_ref(service);
 	plan->key = service->key;
 	plan->ports = arena_array(arena, n, sizeof(*plan->ports));
-	plan->n_ports = n;
+	plan->n_ports = (uint32_t)n;
+	plan->refs = 1;
 	part = family_part(settings, service, arena);
 	for (size_t i = 0; i < n; i++) {
 		struct port_plan *port = &plan->ports[i];
@@ -221,10 +225,21 @@ struct service_plan *plan_service(const struct settings *settings, const struct 
 	return plan;
 }
 
-struct service_plan *service_plan_free(struct service_plan *plan)
+struct service_plan *service_plan_ref(struct service_plan *plan)
+{
+	if (plan)
+		plan->refs++;
+	return plan;
+}
+
+struct service_plan *service_plan_unref(struct service_plan *plan)
 {
 	if (!plan)
 		return NULL;
+	assert(plan->refs > 0);
+	if (--plan->refs > 0)
+		return NULL;
+	withheld_free(plan->withheld);
 	for (size_t i = 0; i < plan->n_ports; i++)
 		endpoints_unref(plan->ports[i].endpoints);
 	service_unref(plan->service);

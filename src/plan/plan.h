@@ -4,8 +4,8 @@
 /*
  * The wanted state of one Service in one family: every decision that a backend needs, and no rule.
  *
- * plan_service() is a pure function of settings, zone, the Service and its endpoint lists. A plan
- * keeps references to what it was made from, so it stays valid, and means the same, while the model
+ * plan_service() is a pure function of settings, zone, the Service and its endpoint lists; what other
+ * Services withhold from this one is added by the plan_store. A plan keeps references to what it was made from, so it stays valid, and means the same, while the model
  * moves on.
  */
 
@@ -53,17 +53,22 @@ struct service_plan {
 	const char *key;
 	struct service *service; /* a reference */
 	struct port_plan *ports; /* sorted by port name, then protocol */
-	size_t n_ports;
+	/* destinations that are another Service's: withheld.h. Set by plan_store.h, and by nothing else */
+	struct map *withheld;
+	uint32_t n_ports;
+	uint32_t refs;
 };
 
 /*
- * The plan, for the caller to free; NULL when there is nothing to do in this family: no such
+ * The plan, for the caller to unref; NULL when there is nothing to do in this family: no such
  * Service, no cluster IP of the family, no ports. Endpoints are as of the family's last
  * model_take_changes().
  */
 struct service_plan *plan_service(const struct settings *settings, const struct model *model,
 				  const char *key);
-struct service_plan *service_plan_free(struct service_plan *plan); /* accepts NULL, returns NULL */
+/* Shared plans are never changed. Both accept NULL. */
+struct service_plan *service_plan_ref(struct service_plan *plan);
+struct service_plan *service_plan_unref(struct service_plan *plan); /* returns NULL */
 /*
  * Same decisions, so the same rules in any backend? Either may be NULL. Endpoints that are not used
  * do not count, so of two equal plans the newer one is still the better to keep: it holds on to the

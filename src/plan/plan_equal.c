@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plan/plan.h"
+#include "plan/withheld.h"
 
 /*
  * Plans are compared by what they decide, not by what they were made from: two endpoint lists that
@@ -88,7 +89,8 @@ bool service_plan_equal(const struct service_plan *a, const struct service_plan 
 	if (a == b)
 		return true;
 	if (!a || !b || a->n_ports != b->n_ports || !streq(a->key, b->key) ||
-	    !service_fields_equal(a->service, b->service))
+	    !service_fields_equal(a->service, b->service) ||
+	    !withheld_equal(a->withheld, b->withheld))
 		return false;
 	for (size_t i = 0; i < a->n_ports; i++) {
 		const struct port_plan *p = &a->ports[i], *q = &b->ports[i];

@@ -64,7 +64,7 @@ attr_unused static void assert_traffic(struct world *world, const char *to_clust
 	assert_int_equal(plan->n_ports, 1);
 	assert_string_equal(internal(&plan->ports[0]), to_cluster_ip);
 	assert_string_equal(external(&plan->ports[0]), from_outside);
-	service_plan_free(plan);
+	service_plan_unref(plan);
 }
 
 attr_unused static struct service *balanced_service(bool external_local)

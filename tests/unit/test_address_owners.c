@@ -33,7 +33,7 @@ static struct service_plan *add(struct world *world, struct address_owners *owne
 static struct service_plan *drop(struct address_owners *owners, struct service_plan *plan)
 {
 	address_owners_remove(owners, plan);
-	return service_plan_free(plan);
+	return service_plan_unref(plan);
 }
 
 static struct destination tcp80(const char *ip)
@@ -88,8 +88,8 @@ static void a_cluster_ip_goes_before_everything_else(void **state attr_unused)
 	other.whole = true; /* whatever the port */
 	other.port = 0;
 	assert_owner(&owners, other, "kube-system/dns");
-	service_plan_free(evil);
-	service_plan_free(dns);
+	service_plan_unref(evil);
+	service_plan_unref(dns);
 	address_owners_done(&owners);
 	world_done(&world);
 }
@@ -104,7 +104,7 @@ static void a_node_port_is_nobodys_address(void **state attr_unused)
 	assert_owner(&owners, port, "ns/a");
 	port.protocol = PROTOCOL_UDP;
 	assert_owner(&owners, port, "nobody");
-	service_plan_free(plan);
+	service_plan_unref(plan);
 	address_owners_done(&owners);
 	world_done(&world);
 }
@@ -139,7 +139,7 @@ static void many_come_and_every_other_one_goes(void **state attr_unused)
 		snprintf(key, sizeof(key), "ns/s%03u", i);
 		snprintf(ip, sizeof(ip), "10.96.%u.%u", i / 250, i % 250 + 1);
 		assert_owner(&owners, tcp80(ip), i % 2 ? key : "nobody");
-		service_plan_free(plans[i]);
+		service_plan_unref(plans[i]);
 	}
 	address_owners_done(&owners);
 	world_done(&world);
@@ -169,7 +169,7 @@ static void who_has_it_is_found_at_once_in_a_crowd(void **state attr_unused)
 				 plans[CROWD - 1]->service);
 	assert_true(clock() - start < CLOCKS_PER_SEC / 20);
 	for (unsigned int i = 0; i < CROWD; i++)
-		service_plan_free(plans[i]);
+		service_plan_unref(plans[i]);
 	address_owners_done(&owners);
 	world_done(&world);
 }
@@ -216,8 +216,8 @@ static void what_moves_is_told_and_what_comes_back_to_the_same_one_is_not(void *
 	assert_moved(&owners, "");
 	a = add(&world, &owners, "ns/a", "10.96.0.1", "198.51.100.1", 50);
 	assert_moved(&owners, MOVED);
-	service_plan_free(a);
-	service_plan_free(b);
+	service_plan_unref(a);
+	service_plan_unref(b);
 	address_owners_done(&owners);
 	world_done(&world);
 }
@@ -234,8 +234,8 @@ static void what_becomes_a_cluster_ip_has_moved(void **state attr_unused)
 	a = drop(&owners, a);
 	a = add(&world, &owners, "ns/a", "198.51.100.1", "198.51.100.9", 100);
 	assert_moved(&owners, MOVED);
-	service_plan_free(a);
-	service_plan_free(b);
+	service_plan_unref(a);
+	service_plan_unref(b);
 	address_owners_done(&owners);
 	world_done(&world);
 }

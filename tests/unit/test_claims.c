@@ -32,7 +32,7 @@ static struct served *add(struct world *world, struct claims *claims, const char
 
 static struct served *drop(struct served *served)
 {
-	service_plan_free(served->next);
+	service_plan_unref(served->next);
 	free(served->key);
 	free(served);
 	return NULL;

@@ -67,7 +67,7 @@ static struct service_plan *change(struct lab *lab, struct service_plan *old,
 	conflicts_look(&lab->conflicts, &lab->view, old, plan);
 	conflicts_look_moved(&lab->conflicts, &lab->view);
 	address_owners_settle(&lab->owners);
-	service_plan_free(old);
+	service_plan_unref(old);
 	return plan;
 }
 
@@ -217,8 +217,8 @@ static void a_look_at_all_finds_the_same_and_tells_only_what_is_new(void **state
 	conflicts_look_own(&lab.conflicts, &lab.view, dns);
 	conflicts_end_all(&lab.conflicts);
 	assert_counts(&lab, 0, 0, 0);
-	service_plan_free(evil);
-	service_plan_free(dns);
+	service_plan_unref(evil);
+	service_plan_unref(dns);
 	lab_done(&lab);
 }
 
@@ -257,7 +257,7 @@ static void others_are_looked_at_only_when_a_destination_moves(void **state attr
 	assert_counts(&lab, (size_t)2 * (CROWD - 1), 0, 0);
 	assert_int_equal(n_visits, 3 * 2 * CROWD); /* two ports and the address, twice each */
 	for (unsigned int i = 0; i < CROWD; i++)
-		service_plan_free(plans[i]);
+		service_plan_unref(plans[i]);
 	lab_done(&lab);
 }
 

@@ -56,7 +56,7 @@ static void expect(struct world *world, const char *expected)
 	assert_non_null(plan);
 	text = print_plan(plan);
 	assert_string_equal(text, expected);
-	service_plan_free(plan);
+	service_plan_unref(plan);
 }
 
 static struct service *web(void)
@@ -312,10 +312,10 @@ static void who_has_a_slot_keeps_it(void **state attr_unused)
 		struct service_plan *plan = plan_of(&world, steps[i].endpoints, applied);
 
 		expect_slots(plan, steps[i].slots);
-		service_plan_free(applied);
+		service_plan_unref(applied);
 		applied = plan;
 	}
-	service_plan_free(applied);
+	service_plan_unref(applied);
 	world_done(&world);
 }
 
@@ -329,9 +329,9 @@ static void equal_endpoints_in_other_slots_are_no_change(void **state attr_unuse
 	second = plan_of(&world, "abc", first);
 	third = plan_of(&world, "abc", second);
 	assert_true(service_plan_equal(second, third));
-	service_plan_free(first);
-	service_plan_free(second);
-	service_plan_free(third);
+	service_plan_unref(first);
+	service_plan_unref(second);
+	service_plan_unref(third);
 	world_done(&world);
 }
 
@@ -346,7 +346,7 @@ static void an_endpoint_has_as_many_slots_as_it_weighs(void **state attr_unused)
 	plan->ports[0].weights = weights;
 	slots_arrange(plan, NULL);
 	expect_slots(plan, "aaab");
-	service_plan_free(plan);
+	service_plan_unref(plan);
 	world_done(&world);
 }
 

@@ -22,7 +22,7 @@ static void plan_no_endpoints_reject(void **state attr_unused)
 	assert_true(plan->ports[0].externally_accessible);
 	assert_false(plan->ports[0].use_external);
 	assert_false(plan->ports[0].use_firewall); /* ranges guard nothing that is refused anyway */
-	service_plan_free(plan);
+	service_plan_unref(plan);
 	world_done(&world);
 }
 
@@ -44,7 +44,7 @@ static void plan_external_ips_hidden_by_the_gate(void **state attr_unused)
 	assert_int_equal(plan->ports[0].n_external_ips, 0);
 	assert_true(plan->ports[0].externally_accessible);
 	assert_true(plan->ports[0].use_external);
-	service_plan_free(plan);
+	service_plan_unref(plan);
 	world_done(&world);
 }
 
@@ -63,7 +63,7 @@ static void plan_source_ranges_need_a_vip(void **state attr_unused)
 	plan = make_plan(&world);
 	assert_true(plan->ports[0].use_external);
 	assert_false(plan->ports[0].use_firewall);
-	service_plan_free(plan);
+	service_plan_unref(plan);
 	world_done(&world);
 }
 
@@ -83,7 +83,7 @@ static bool node_is_in(const char *range_a, const char *range_b)
 	plan = make_plan(&world);
 	assert_true(plan->ports[0].use_firewall);
 	in = plan->ports[0].node_in_ranges;
-	service_plan_free(plan);
+	service_plan_unref(plan);
 	world_done(&world);
 	return in;
 }
@@ -134,7 +134,7 @@ static void plan_keeps_its_family_only(void **state attr_unused)
 	assert_addresses(plan->ports[0].vips, plan->ports[0].n_vips, "1.2.3.4 1.2.3.3");
 	assert_ptr_equal(plan->ports[0].vips, service->vips);
 	assert_int_equal(plan->ports[0].n_source_ranges, 0);
-	service_plan_free(plan);
+	service_plan_unref(plan);
 
 	world.settings.family = FAMILY_IPV6;
 	plan = make_plan(&world);
@@ -142,7 +142,7 @@ static void plan_keeps_its_family_only(void **state attr_unused)
 	assert_addresses(plan->ports[0].external_ips, plan->ports[0].n_external_ips, "2001:db8::7");
 	assert_addresses(plan->ports[0].vips, plan->ports[0].n_vips, "2001:db8::8");
 	assert_int_equal(plan->ports[0].n_source_ranges, 1);
-	service_plan_free(plan);
+	service_plan_unref(plan);
 	service_unref(service);
 	world_done(&world);
 }
@@ -159,7 +159,7 @@ static void plan_externally_accessible_per_port(void **state attr_unused)
 	plan = make_plan(&world);
 	assert_false(plan->ports[0].externally_accessible);
 	assert_true(plan->ports[1].externally_accessible);
-	service_plan_free(plan);
+	service_plan_unref(plan);
 	world_done(&world);
 }
 
@@ -182,7 +182,7 @@ static void plan_ports_sorted_by_name_then_protocol(void **state attr_unused)
 	assert_string_equal(plan->ports[2].id, "ns1/svc1:http");
 	assert_int_equal(plan->ports[2].port->protocol, PROTOCOL_TCP);
 	assert_int_equal(plan->ports[3].port->protocol, PROTOCOL_SCTP);
-	service_plan_free(plan);
+	service_plan_unref(plan);
 	world_done(&world);
 }
 
@@ -202,7 +202,7 @@ static void plan_ports_with_the_same_key_become_one(void **state attr_unused)
 	assert_int_equal(plan->ports[0].port->port, 81);
 	assert_int_equal(plan->ports[1].port->port, 82);
 	assert_string_equal(plan->ports[0].id, KEY); /* no name, no colon */
-	service_plan_free(plan);
+	service_plan_unref(plan);
 	world_done(&world);
 }
 
@@ -226,7 +226,7 @@ static void plan_endpoints_by_port_name_and_protocol(void **state attr_unused)
 	assert_string_equal(internal(&plan->ports[0]), REJECT);
 	assert_string_equal(internal(&plan->ports[1]), "10.0.1.1:1053");
 	assert_string_equal(internal(&plan->ports[2]), "10.0.1.1:8080");
-	service_plan_free(plan);
+	service_plan_unref(plan);
 	world_done(&world);
 }
 
@@ -277,7 +277,7 @@ static void plan_keeps_what_it_was_made_from(void **state attr_unused)
 	world_done(&world);
 	assert_string_equal(plan->key, KEY);
 	assert_string_equal(internal(&plan->ports[0]), "10.180.0.1:80 10.180.2.1:80");
-	service_plan_free(plan);
+	service_plan_unref(plan);
 }
 
 /* A plain service with five endpoints: one block, with next to nothing left over. */
@@ -303,7 +303,7 @@ static void plan_is_compact(void **state attr_unused)
 	needed = sizeof(*plan) + sizeof(*plan->ports) + sizeof("ns1/svc1:http") +
 		 5 * sizeof(uint32_t);
 	assert_in_range(arena_size(arena_of(plan)), needed, needed + 64);
-	service_plan_free(plan);
+	service_plan_unref(plan);
 	world_done(&world);
 }
 

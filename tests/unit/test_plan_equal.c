@@ -42,8 +42,8 @@ static bool equal_to_default(struct service_plan *other)
 	bool equal = service_plan_equal(plan, other);
 
 	assert_int_equal(service_plan_equal(other, plan), equal);
-	service_plan_free(plan);
-	service_plan_free(other);
+	service_plan_unref(plan);
+	service_plan_unref(other);
 	return equal;
 }
 
@@ -197,8 +197,8 @@ static void plan_equal_sees_endpoints_move_with_policy_cluster(void **state attr
 
 	assert_int_equal(a->ports[0].use.cluster.n, b->ports[0].use.cluster.n);
 	assert_false(service_plan_equal(a, b));
-	service_plan_free(a);
-	service_plan_free(b);
+	service_plan_unref(a);
+	service_plan_unref(b);
 }
 
 static void plan_equal_accepts_null(void **state attr_unused)
@@ -209,8 +209,8 @@ static void plan_equal_accepts_null(void **state attr_unused)
 	assert_true(service_plan_equal(plan, plan));
 	assert_false(service_plan_equal(plan, NULL));
 	assert_false(service_plan_equal(NULL, plan));
-	assert_null(service_plan_free(plan));
-	assert_null(service_plan_free(NULL));
+	assert_null(service_plan_unref(plan));
+	assert_null(service_plan_unref(NULL));
 }
 
 int main(void)

@@ -18,7 +18,7 @@ static void plan_external_traffic_policy_local(void **state attr_unused)
 	assert_string_equal(external(port), "10.180.2.1:80");
 	assert_int_equal(port->n_external_ips, 1);
 	assert_int_equal(port->n_vips, 1);
-	service_plan_free(plan);
+	service_plan_unref(plan);
 	world_done(&world);
 }
 
@@ -32,7 +32,7 @@ static void plan_external_traffic_policy_cluster(void **state attr_unused)
 	assert_string_equal(inside_out(port), "10.180.0.1:80 10.180.2.1:80");
 	assert_string_equal(external(port), "10.180.0.1:80 10.180.2.1:80");
 	assert_false(port->use_local_group);
-	service_plan_free(plan);
+	service_plan_unref(plan);
 	world_done(&world);
 }
 
@@ -50,7 +50,7 @@ static void plan_external_traffic_policy_local_only_remote(void **state attr_unu
 	assert_string_equal(internal(&plan->ports[0]), "10.180.0.1:80");
 	assert_string_equal(external(&plan->ports[0]), DROP);
 	assert_string_equal(inside_out(&plan->ports[0]), "10.180.0.1:80");
-	service_plan_free(plan);
+	service_plan_unref(plan);
 	world_done(&world);
 }
 
@@ -72,12 +72,12 @@ static void check_internal_policy(bool local, const char *const nodes[3], const 
 	plan = make_plan(&world);
 	assert_string_equal(internal(&plan->ports[0]), expected);
 	assert_false(plan->ports[0].use_external);
-	service_plan_free(plan);
+	service_plan_unref(plan);
 
 	model_remove_slice(world.model, "ns1/svc1-1");
 	plan = make_plan(&world);
 	assert_string_equal(internal(&plan->ports[0]), REJECT);
-	service_plan_free(plan);
+	service_plan_unref(plan);
 	world_done(&world);
 }
 
@@ -139,7 +139,7 @@ static void plan_external_local_without_external_address_is_cluster(void **state
 	assert_string_equal(internal(&plan->ports[0]), "10.0.1.1:80 10.0.1.2:80");
 	assert_false(plan->ports[0].use_local_group);
 	assert_false(plan->ports[0].use_external);
-	service_plan_free(plan);
+	service_plan_unref(plan);
 	world_done(&world);
 }
 
@@ -301,7 +301,7 @@ static void check_metric(bool internal_local, bool external_local, int endpoints
 	plan = make_plan(&world);
 	assert_int_equal(plan->ports[0].internal, to_cluster_ip);
 	assert_int_equal(plan->ports[0].external, from_outside);
-	service_plan_free(plan);
+	service_plan_unref(plan);
 	world_done(&world);
 }
 

@@ -79,7 +79,7 @@ struct service_rules *service_rules_free(struct service_rules *service)
 	if (!service)
 		return NULL;
 	if (!service->lent)
-		service_plan_free(service->plan);
+		service_plan_unref(service->plan);
 	withheld_free(service->withheld);
 	free(service);
 	return NULL;

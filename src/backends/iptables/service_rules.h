@@ -8,7 +8,7 @@
  */
 
 #include "backends/iptables/rule_output.h"
-#include "backends/iptables/withheld.h"
+#include "plan/withheld.h"
 
 struct service_rules {
 	struct service_plan *plan; /* owned, unless it is lent */

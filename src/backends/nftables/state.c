@@ -18,15 +18,15 @@ struct state *state_new(const struct settings *settings)
 static void free_served(struct served *service)
 {
 	if (service->next != service->applied)
-		service_plan_free(service->next);
-	service_plan_free(service->applied);
+		service_plan_unref(service->next);
+	service_plan_unref(service->applied);
 	free(service->key);
 	free(service);
 }
 
 static void set_before(struct state *state, struct service_plan *plan)
 {
-	service_plan_free(map_set(&state->before, plan->key, plan));
+	service_plan_unref(map_set(&state->before, plan->key, plan));
 }
 
 static void forget_before(struct state *state)
@@ -35,7 +35,7 @@ static void forget_before(struct state *state)
 	size_t at = 0;
 
 	while ((plan = map_next(&state->before, &at)))
-		service_plan_free(plan);
+		service_plan_unref(plan);
 	map_done(&state->before);
 	state->before = (struct map){0};
 }
@@ -252,7 +252,7 @@ static void plan_one(struct state *state, const struct model *model, const char 
 		slots_arrange(plan, service->applied);
 	change_owners(state, service->applied, plan);
 	if (service_plan_equal(service->applied, plan)) {
-		service_plan_free(service->applied);
+		service_plan_unref(service->applied);
 		service->applied = service->next = plan;
 		return;
 	}
@@ -352,7 +352,7 @@ static void settle_service(struct state *state, struct served *service)
 	state_forget_ports(state, service);
 	service->dirty = false;
 	if (service->applied != service->next)
-		service_plan_free(service->applied);
+		service_plan_unref(service->applied);
 	service->applied = service->next;
 	if (service->applied)
 		return;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "backends/iptables/withheld.h"
+#include "plan/withheld.h"
 
 #include <stdlib.h>
 

@@ -452,8 +452,8 @@ static void rules_cleanup(struct nftables_rules **rules)
 
 /* With the ids that the kernel has, so that whatever has them in it can be compared. */
 static int plan(struct nftables_rules *rules, struct nft_socket *socket,
-		const struct settings *settings, struct model *model, const struct host *host,
-		struct err *err)
+		const struct settings *settings, const struct plan_delta *delta,
+		const struct host *host, struct err *err)
 {
 	struct state *state = state_new(settings);
 	int r = table_find_ids(socket, settings->family, state_affinity_ids(state), err);
@@ -461,13 +461,14 @@ static int plan(struct nftables_rules *rules, struct nft_socket *socket,
 	if (r == -ENOENT)
 		r = 0;
 	if (r == 0)
-		nftables_rules_plan_state(rules, state, model, host);
+		nftables_rules_plan_state(rules, state, delta, host);
 	state_free(state);
 	return r;
 }
 
-int diff_nftables(struct diff *diff, const struct settings *settings, struct model *model,
-		  const struct host *host, const struct packet *packet, struct err *err)
+int diff_nftables(struct diff *diff, const struct settings *settings,
+		  const struct plan_delta *delta, const struct host *host,
+		  const struct packet *packet, struct err *err)
 {
 	cleanup_nft_socket struct nft_socket *socket = NULL;
 	cleanup_arena struct arena *arena = arena_new(65536);
@@ -478,7 +479,7 @@ int diff_nftables(struct diff *diff, const struct settings *settings, struct mod
 	int r = nft_socket_open(&socket, err);
 
 	if (r == 0)
-		r = plan(wanted, socket, settings, model, host, err);
+		r = plan(wanted, socket, settings, delta, host, err);
 	if (r < 0)
 		return r;
 	comparison.socket = socket;

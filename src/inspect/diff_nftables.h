@@ -19,5 +19,6 @@
  * Appends the differences of one family; of a packet, if there is one: those in chains that it enters and
  * elements that it asks for. An error: the kernel's table cannot be read.
  */
-int diff_nftables(struct diff *diff, const struct settings *settings, struct model *model,
-		  const struct host *host, const struct packet *packet, struct err *err);
+int diff_nftables(struct diff *diff, const struct settings *settings,
+		  const struct plan_delta *delta, const struct host *host,
+		  const struct packet *packet, struct err *err);

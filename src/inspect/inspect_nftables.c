@@ -3,12 +3,15 @@
 #include "inspect/diff_nftables.h"
 #include "inspect/inspect_ops.h"
 #include "inspect/nftables_rules.h"
+#include "plan/plan_store.h"
 
 static void *rules_new(const struct explain_input *input)
 {
 	struct nftables_rules *rules = nftables_rules_new(input->settings->family);
+	cleanup_plan_once struct plan_once once;
 
-	nftables_rules_plan(rules, input->settings, input->model, &input->host, input->live);
+	plan_once_take(&once, input->settings, input->model);
+	nftables_rules_plan(rules, input->settings, once.delta, &input->host, input->live);
 	return rules;
 }
 
@@ -24,8 +27,11 @@ static struct way *walk(void *rules, const struct packet *packet, const struct h
 
 static int diff(struct diff *diff, const struct inspect_question *question, struct err *err)
 {
-	return diff_nftables(diff, question->settings, question->model, question->host,
-			     question->packet, err);
+	cleanup_plan_once struct plan_once once;
+
+	plan_once_take(&once, question->settings, question->model);
+	return diff_nftables(diff, question->settings, once.delta, question->host, question->packet,
+			     err);
 }
 
 static bool is_ours(void *rules attr_unused, const struct step *step)

@@ -110,17 +110,12 @@ struct writer *nftables_rules_writer(struct nftables_rules *rules)
 }
 
 void nftables_rules_plan_state(struct nftables_rules *rules, struct state *state,
-			       struct model *model, const struct host *host)
+			       const struct plan_delta *delta, const struct host *host)
 {
-	struct model_changes changes;
-
-	model_take_changes(model, rules->writer.family, &changes);
-	state_begin(state, &(struct state_input){.model = model,
-						 .changes = &changes,
+	state_begin(state, &(struct state_input){.delta = delta,
 						 .full = true,
 						 .addresses = host->addresses,
 						 .n_addresses = host->n_addresses});
-	model_changes_done(&changes);
 	state_write_chains(state, &rules->writer);
 	state_write_elements(state, &rules->writer);
 }
@@ -136,13 +131,13 @@ static void find_ids(struct state *state, enum family family)
 }
 
 void nftables_rules_plan(struct nftables_rules *rules, const struct settings *settings,
-			 struct model *model, const struct host *host, bool live)
+			 const struct plan_delta *delta, const struct host *host, bool live)
 {
 	struct state *state = state_new(settings);
 
 	if (live)
 		find_ids(state, settings->family);
-	nftables_rules_plan_state(rules, state, model, host);
+	nftables_rules_plan_state(rules, state, delta, host);
 	state_free(state);
 }
 

@@ -18,7 +18,7 @@
 #include "base/map.h"
 #include "inspect/way.h"
 
-struct model;
+struct plan_delta;
 
 struct nftables_rule {
 	size_t position; /* in its chain, from 1 */
@@ -50,16 +50,16 @@ struct nftables_rules *nftables_rules_free(struct nftables_rules *rules); /* acc
 struct writer *nftables_rules_writer(struct nftables_rules *rules);
 
 /*
- * All that a first, full sync would write; live: with the ids that this node's kernel has. Takes the family's
- * pending changes out of the model. The settings are borrowed for the life of the rules.
+ * All that a first, full sync would write, which is what a full delta asks for; live: with the ids that this node's
+ * kernel has. The settings are borrowed for the life of the rules.
  */
 void nftables_rules_plan(struct nftables_rules *rules, const struct settings *settings,
-			 struct model *model, const struct host *host, bool live);
+			 const struct plan_delta *delta, const struct host *host, bool live);
 
 /* The same with a state that is new, but knows ids of affinity (state_affinity_ids()). */
 struct state;
 void nftables_rules_plan_state(struct nftables_rules *rules, struct state *state,
-			       struct model *model, const struct host *host);
+			       const struct plan_delta *delta, const struct host *host);
 
 struct nftables_chain *nftables_rules_chain(const struct nftables_rules *rules,
 					    struct chain chain); /* NULL: none */

@@ -13,7 +13,7 @@
 static struct served *add(struct world *world, struct claims *claims, const char *key,
 			  const char *cluster_ip, uint32_t created_s)
 {
-	struct served *served = xcalloc(1, sizeof(*served));
+	struct served *served = xcalloc(1, sizeof(*served) + strlen(key) + 1);
 	struct service *service = build_service(key, cluster_ip);
 	struct model_changes changes;
 
@@ -23,17 +23,16 @@ static struct served *add(struct world *world, struct claims *claims, const char
 	model_set_service(world->model, service);
 	model_take_changes(world->model, FAMILY_IPV4, &changes);
 	model_changes_done(&changes);
-	served->key = xstrdup(key);
-	served->next = plan_service(&world->settings, world->model, key);
-	assert_non_null(served->next);
-	claims_add(claims, served, served->next);
+	memcpy(served->key, key, strlen(key));
+	served->next.plan = plan_service(&world->settings, world->model, key);
+	assert_non_null(served->next.plan);
+	claims_add(claims, served, served->next.plan);
 	return served;
 }
 
 static struct served *drop(struct served *served)
 {
-	service_plan_unref(served->next);
-	free(served->key);
+	service_plan_unref(served->next.plan);
 	free(served);
 	return NULL;
 }
@@ -135,14 +134,14 @@ static void the_next_in_line_takes_over_and_the_last_one_leaves_nothing(void **s
 	struct served *old = add(&world, &claims, "ns/old", "10.96.0.2", 100);
 
 	claims_settle(&claims);
-	claims_remove(&claims, old, old->next);
+	claims_remove(&claims, old, old->next.plan);
 	assert_line(&claims, SHARED, "ns/young");
 	assert_string_equal(owner(&claims, SHARED), "ns/old");
 	claims_settle(&claims);
 	old = drop(old);
 	assert_string_equal(owner(&claims, SHARED), "ns/young");
 	assert_null(map_get(&claims.spots, "10.96.0.2:80/tcp"));
-	claims_remove(&claims, young, young->next);
+	claims_remove(&claims, young, young->next.plan);
 	claims_settle(&claims);
 	drop(young);
 	assert_int_equal(claims.spots.count, 0);
@@ -158,8 +157,8 @@ static void each_destination_is_touched_once(void **state attr_unused)
 	struct served *two = add(&world, &claims, "ns/two", "10.96.0.2", 2);
 	size_t n = 0;
 
-	claims_remove(&claims, one, one->next);
-	claims_add(&claims, one, one->next);
+	claims_remove(&claims, one, one->next.plan);
+	claims_add(&claims, one, one->next.plan);
 	for (const struct spot *spot = claims.touched; spot; spot = spot->next_touched)
 		n++;
 	assert_int_equal(n, 3); /* two cluster IPs and what they share */

@@ -13,6 +13,7 @@
 #include "inspect/saved_rules.h"
 #include "kernel/nft_message.h"
 #include "model/model.h"
+#include "plan/plan_store.h"
 
 static const struct diff_place place = {FAMILY_IPV4, "nat", "chain", "KUBE-SERVICES"};
 
@@ -408,8 +409,11 @@ static struct nftables_rules *nftables_of(struct world *world)
 {
 	struct nftables_rules *rules = nftables_rules_new(FAMILY_IPV4);
 	const struct host host = {&world->address, 1};
+	struct plan_once once;
 
-	nftables_rules_plan(rules, &world->settings, world->model, &host, false);
+	plan_once_take(&once, &world->settings, world->model);
+	nftables_rules_plan(rules, &world->settings, once.delta, &host, false);
+	plan_once_done(&once);
 	return rules;
 }
 

@@ -30,16 +30,17 @@ static char *print_plan(const struct service_plan *plan)
 	ids.next = ID;
 	for (size_t i = 0; i < plan->n_ports; i++) {
 		const struct port_plan *port = &plan->ports[i];
+		const struct slotted_port slotted = {port, port->use.cluster, port->use.local};
 		size_t n;
 		cleanup_free struct destination *v = elements_destinations(port, &n);
 
 		for (size_t j = 0; j < n; j++) {
 			cleanup_element_list struct element_list list = {0};
 
-			elements_of_destination(port, &v[j], ID, true, element_list_add, &list);
+			elements_of_destination(&slotted, &v[j], ID, true, element_list_add, &list);
 			for (size_t k = 0; k + 1 < list.n; k++)
 				assert_true(element_compare(&list.v[k], &list.v[k + 1]) < 0);
-			elements_of_destination(port, &v[j], ID, true, print_element, &text);
+			elements_of_destination(&slotted, &v[j], ID, true, print_element, &text);
 		}
 		elements_of_port(port, &ids, print_element, &text);
 		elements_shared(port, print_element, &text);
@@ -265,11 +266,11 @@ static void source_ranges_hold_without_endpoints_and_without_overlap(void **stat
 /* -- slots */
 
 /* Endpoints of the letters: 'a' is 10.1.1.1. */
-static struct service_plan *plan_of(struct world *world, const char *letters,
-				    const struct service_plan *applied)
+static struct slotted_plan plan_of(struct world *world, const char *letters,
+				   const struct slotted_plan *applied)
 {
 	struct draft *slice = new_slice();
-	struct service_plan *plan;
+	struct slotted_plan slotted;
 
 	for (; *letters; letters++) {
 		cleanup_free char *ip = xasprintf("10.1.1.%d", *letters - 'a' + 1);
@@ -277,20 +278,26 @@ static struct service_plan *plan_of(struct world *world, const char *letters,
 		build_endpoint(slice, ip, OTHER, BUILD_READY);
 	}
 	build_set_slice(world->model, slice);
-	plan = make_plan(world);
-	slots_arrange(plan, applied);
-	return plan;
+	slotted.plan = make_plan(world);
+	slotted.slots = slots_arrange(slotted.plan, applied);
+	return slotted;
 }
 
-static void expect_slots(const struct service_plan *plan, const char *letters)
+static void drop(struct slotted_plan *slotted)
 {
-	const struct port_plan *port = &plan->ports[0];
-	const struct index_list *list = &port->use.cluster;
+	slots_free(slotted->slots);
+	service_plan_unref(slotted->plan);
+}
+
+static void expect_slots(const struct slotted_plan *slotted, const char *letters)
+{
+	const struct slotted_port port = slots_port(slotted, 0);
 	char found[32] = "";
 
-	assert_true(list->n < sizeof(found));
-	for (size_t i = 0; i < list->n; i++)
-		found[i] = (char)('a' + port->endpoints->v[list->v[i]].addr.bytes[3] - 1);
+	assert_true(port.cluster.n < sizeof(found));
+	for (size_t i = 0; i < port.cluster.n; i++)
+		found[i] =
+			(char)('a' + port.plan->endpoints->v[port.cluster.v[i]].addr.bytes[3] - 1);
 	assert_string_equal(found, letters);
 }
 
@@ -305,33 +312,35 @@ static void who_has_a_slot_keeps_it(void **state attr_unused)
 		{"f", "f"},     {"", ""},         {"gh", "gh"},
 	};
 	struct world world = world_new();
-	struct service_plan *applied = NULL;
+	struct slotted_plan applied = {0};
 
 	model_set_service(world.model, web());
 	for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
-		struct service_plan *plan = plan_of(&world, steps[i].endpoints, applied);
+		struct slotted_plan next = plan_of(&world, steps[i].endpoints, &applied);
 
-		expect_slots(plan, steps[i].slots);
-		service_plan_unref(applied);
-		applied = plan;
+		expect_slots(&next, steps[i].slots);
+		drop(&applied);
+		applied = next;
 	}
-	service_plan_unref(applied);
+	drop(&applied);
 	world_done(&world);
 }
 
 static void equal_endpoints_in_other_slots_are_no_change(void **state attr_unused)
 {
 	struct world world = world_new();
-	struct service_plan *first, *second, *third;
+	struct slotted_plan none = {0}, first, second, third;
 
 	model_set_service(world.model, web());
-	first = plan_of(&world, "bc", NULL);
-	second = plan_of(&world, "abc", first);
-	third = plan_of(&world, "abc", second);
-	assert_true(service_plan_equal(second, third));
-	service_plan_unref(first);
-	service_plan_unref(second);
-	service_plan_unref(third);
+	first = plan_of(&world, "bc", &none);
+	second = plan_of(&world, "abc", &first);
+	third = plan_of(&world, "abc", &second);
+	assert_true(service_plan_equal(second.plan, third.plan));
+	expect_slots(&second, "bca");
+	expect_slots(&third, "bca");
+	drop(&first);
+	drop(&second);
+	drop(&third);
 	world_done(&world);
 }
 
@@ -339,14 +348,14 @@ static void an_endpoint_has_as_many_slots_as_it_weighs(void **state attr_unused)
 {
 	static const uint8_t weights[] = {3, 1, 0};
 	struct world world = world_new();
-	struct service_plan *plan;
+	struct slotted_plan none = {0}, slotted;
 
 	model_set_service(world.model, web());
-	plan = plan_of(&world, "abc", NULL);
-	plan->ports[0].weights = weights;
-	slots_arrange(plan, NULL);
-	expect_slots(plan, "aaab");
-	service_plan_unref(plan);
+	slotted = plan_of(&world, "abc", &none);
+	slotted.plan->ports[0].weights = weights;
+	slotted.slots = slots_arrange(slotted.plan, &none);
+	expect_slots(&slotted, "aaab");
+	drop(&slotted);
 	world_done(&world);
 }
 

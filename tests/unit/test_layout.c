@@ -4,6 +4,7 @@
 
 #include "backends/nftables/script_writer.h"
 #include "backends/nftables/state.h"
+#include "plan_feed.h"
 #include "plan_world.h"
 
 #define REJECT                                                                                    \
@@ -43,28 +44,25 @@ static void delete_clients(struct writer *writer attr_unused, enum container con
 static const struct state_delta_ops delta_ops = {flush_chain, delete_chain, delete_clients};
 
 /* Commands about rules and flushes alone, of the chain or, in a difference, of all. */
-static char *sync_of(struct world *world, struct state *state, bool full)
+static char *sync_of(struct plan_feed *feed, struct state *state, bool full)
 {
 	cleanup_text struct text all, kept;
 	cleanup_free char *copy = NULL;
 	struct script_writer script;
-	struct model_changes changes;
 	char *rest, *line;
 
 	text_init(&all);
 	text_init(&kept);
 	script_writer_init(&script, FAMILY_IPV4, &all);
 	said = &all;
-	model_take_changes(world->model, FAMILY_IPV4, &changes);
-	state_begin(state, &(struct state_input){
-				   .model = world->model, .changes = &changes, .full = full});
-	model_changes_done(&changes);
+	state_begin(state, &(struct state_input){.delta = plan_feed_next(feed), .full = full});
 	if (full)
 		state_write_chains(state, &script.writer);
 	else
 		state_write_delta(state, &script.writer, &delta_ops);
 	script_writer_finish(&script);
-	state_end(state, true, NULL, NULL);
+	state_end(state, true);
+	plan_feed_end(feed, true);
 	rest = copy = text_dup(&all);
 	while ((line = strsep(&rest, "\n")))
 		if (strstr(line, "rule ip kube-proxy cluster-ips-check ") ||
@@ -73,9 +71,9 @@ static char *sync_of(struct world *world, struct state *state, bool full)
 	return text_dup(&kept);
 }
 
-static void expect(struct world *world, struct state *state, bool full, const char *expected)
+static void expect(struct plan_feed *feed, struct state *state, bool full, const char *expected)
 {
-	cleanup_free char *text = sync_of(world, state, full);
+	cleanup_free char *text = sync_of(feed, state, full);
 
 	assert_string_equal(text, expected);
 }
@@ -92,21 +90,24 @@ static void a_change_rewrites_one_chain(void **state_ attr_unused)
 {
 	struct world world = world_new();
 	struct state *state = state_new(&world.settings);
+	struct plan_feed feed;
 
-	expect(&world, state, true, REJECT);
-	expect(&world, state, false, "");
+	plan_feed_open(&feed, &world.settings, world.model);
+	expect(&feed, state, true, REJECT);
+	expect(&feed, state, false, "");
 	set_cidr(&world, "kubernetes", "10.96.0.0/12");
-	expect(&world, state, false, "flush cluster-ips-check\n" REJECT DROP("10.96.0.0/12"));
-	expect(&world, state, false, "");
+	expect(&feed, state, false, "flush cluster-ips-check\n" REJECT DROP("10.96.0.0/12"));
+	expect(&feed, state, false, "");
 	set_cidr(&world, "six", "fd00::/108");
-	expect(&world, state, false, "");
+	expect(&feed, state, false, "");
 	set_cidr(&world, "more", "10.1.0.0/16");
-	expect(&world, state, false,
+	expect(&feed, state, false,
 	       "flush cluster-ips-check\n" REJECT DROP("10.1.0.0/16") DROP("10.96.0.0/12"));
 	model_remove_service_cidr(world.model, "kubernetes");
 	model_remove_service_cidr(world.model, "more");
-	expect(&world, state, false, "flush cluster-ips-check\n" REJECT);
+	expect(&feed, state, false, "flush cluster-ips-check\n" REJECT);
 	state_free(state);
+	plan_feed_close(&feed);
 	world_done(&world);
 }
 
@@ -114,12 +115,15 @@ static void a_full_sync_writes_what_is_there(void **state_ attr_unused)
 {
 	struct world world = world_new();
 	struct state *state = state_new(&world.settings);
+	struct plan_feed feed;
 
+	plan_feed_open(&feed, &world.settings, world.model);
 	set_cidr(&world, "kubernetes", "10.96.0.0/12");
-	expect(&world, state, true, REJECT DROP("10.96.0.0/12"));
-	expect(&world, state, false, "");
-	expect(&world, state, true, REJECT DROP("10.96.0.0/12"));
+	expect(&feed, state, true, REJECT DROP("10.96.0.0/12"));
+	expect(&feed, state, false, "");
+	expect(&feed, state, true, REJECT DROP("10.96.0.0/12"));
 	state_free(state);
+	plan_feed_close(&feed);
 	world_done(&world);
 }
 

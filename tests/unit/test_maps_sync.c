@@ -16,6 +16,7 @@
 #include "backends/nftables/clients.h"
 #include "backends/nftables/maps_sync.h"
 #include "kernel/nft_socket.h"
+#include "plan_feed.h"
 #include "plan_world.h"
 #include "shell.h"
 
@@ -28,10 +29,10 @@ static struct {
 	bool touched;         /* somebody else did something to chain services */
 } faults;
 
-void __real_elements_of_destination(const struct port_plan *port,
+void __real_elements_of_destination(const struct slotted_port *port,
 				    const struct destination *destination, uint32_t id, bool slots,
 				    element_fn *fn, void *arg);
-void __wrap_elements_of_destination(const struct port_plan *port,
+void __wrap_elements_of_destination(const struct slotted_port *port,
 				    const struct destination *destination, uint32_t id, bool slots,
 				    element_fn *fn, void *arg);
 int __real_table_each_client(struct nft_socket *socket, enum family family,
@@ -42,15 +43,15 @@ int __wrap_table_each_client(struct nft_socket *socket, enum family family,
 			     table_restart_fn *restart, void *arg, struct err *err);
 
 /* The same key with two verdicts. */
-void __wrap_elements_of_destination(const struct port_plan *port,
+void __wrap_elements_of_destination(const struct slotted_port *port,
 				    const struct destination *destination, uint32_t id, bool slots,
 				    element_fn *fn, void *arg)
 {
 	struct element element;
 
 	__real_elements_of_destination(port, destination, id, slots, fn, arg);
-	if (!faults.poisoned || !slots || !streq(port->id, faults.poisoned) ||
-	    port->endpoints->n < faults.from)
+	if (!faults.poisoned || !slots || !streq(port->plan->id, faults.poisoned) ||
+	    port->plan->endpoints->n < faults.from)
 		return;
 	element_begin(&element, CONTAINER_SERVICE_IPS);
 	element_key_addr(&element, &destination->addr);
@@ -71,6 +72,7 @@ int __wrap_table_each_client(struct nft_socket *socket, enum family family,
 
 struct node_host {
 	struct world world;
+	struct plan_feed feed;
 	struct nft_socket *socket;
 	struct maps_sync *sync;
 	struct backend_result result;
@@ -126,7 +128,6 @@ static void open_sync(struct node_host *host)
 {
 	const struct maps_sync_ops ops = {
 		.foreign = tell_damage,
-		.conflict = no_conflict,
 		.refused = note_refused,
 		.full = note_full,
 		.now_ns = host_now,
@@ -134,6 +135,7 @@ static void open_sync(struct node_host *host)
 	};
 
 	host->sync = maps_sync_new(host->socket, &host->world.settings, &ops);
+	host->feed.full = true;
 }
 
 static void host_init(struct node_host *host)
@@ -152,6 +154,8 @@ static void host_init(struct node_host *host)
 	faults.from = 0;
 	faults.unreadable = faults.touched = false;
 	assert_int_equal(nft_socket_open(&host->socket, &err), 0);
+	plan_feed_open(&host->feed, &host->world.settings, host->world.model);
+	plan_store_on_conflict(host->feed.store, no_conflict, NULL);
 	open_sync(host);
 }
 
@@ -159,17 +163,14 @@ static void host_done(struct node_host *host)
 {
 	maps_sync_free(host->sync);
 	nft_socket_free(host->socket);
+	plan_feed_close(&host->feed);
 	world_done(&host->world);
 }
 
 static int host_sync(struct node_host *host)
 {
-	struct model_changes changes;
-
-	model_take_changes(host->world.model, FAMILY_IPV4, &changes);
-	maps_sync_run(host->sync, host->world.model, &changes, &host->result);
-	host->result.changes = NULL;
-	model_changes_done(&changes);
+	maps_sync_run(host->sync, plan_feed_next(&host->feed), &host->result);
+	plan_feed_end(&host->feed, host->result.error == 0);
 	return host->result.error;
 }
 

@@ -10,6 +10,7 @@
 #include "backends/nftables/maps_sync.h"
 #include "fake_tools.h"
 #include "kernel/nft_socket.h"
+#include "plan_feed.h"
 
 static void nobody_wrote(void *arg attr_unused, struct damage *damage attr_unused)
 {
@@ -20,27 +21,25 @@ static int64_t clock_stands(void *arg attr_unused)
 	return 0;
 }
 
-static void sync_now(struct maps_sync *sync, struct model *model)
+static void sync_now(struct maps_sync *sync, struct plan_feed *feed)
 {
 	struct backend_result result;
-	struct model_changes changes;
 
-	model_take_changes(model, FAMILY_IPV4, &changes);
-	maps_sync_run(sync, model, &changes, &result);
-	model_changes_done(&changes);
+	maps_sync_run(sync, plan_feed_next(feed), &result);
+	plan_feed_end(feed, result.error == 0);
 	if (result.error < 0)
 		fail_msg("%s", result.err.text);
 }
 
 /* As if all files were open that may be. */
-static void sync_blind(struct maps_sync *sync, struct model *model)
+static void sync_blind(struct maps_sync *sync, struct plan_feed *feed)
 {
 	struct rlimit before, none;
 
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
 	none = (struct rlimit){.rlim_cur = 0, .rlim_max = before.rlim_max};
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-	sync_now(sync, model);
+	sync_now(sync, feed);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
@@ -65,6 +64,7 @@ static void the_last_known_addresses_stay_when_none_can_be_read(void **state att
 	struct model *model = model_new("a", 0);
 	struct nft_socket *socket;
 	struct maps_sync *sync;
+	struct plan_feed feed;
 	struct err err;
 
 	private_network();
@@ -74,20 +74,22 @@ static void the_last_known_addresses_stay_when_none_can_be_read(void **state att
 	node_ports_init(&settings.node_ports, FAMILY_IPV4, &cidr, 1);
 	assert_int_equal(nft_socket_open(&socket, &err), 0);
 	sync = maps_sync_new(socket, &settings, &ops);
-	sync_now(sync, model);
+	plan_feed_open(&feed, &settings, model);
+	sync_now(sync, &feed);
 	assert_true(answers_on("192.0.2.5"));
 	assert_false(answers_on("198.51.100.5"));
-	sync_blind(sync, model);
+	sync_blind(sync, &feed);
 	assert_true(answers_on("192.0.2.5"));
 	maps_sync_need_full(sync);
-	sync_blind(sync, model);
+	sync_blind(sync, &feed);
 	assert_true(answers_on("192.0.2.5"));
 	shell("ip addr del 192.0.2.5/24 dev d0 && ip addr add 192.0.2.6/24 dev d0");
-	sync_now(sync, model);
+	sync_now(sync, &feed);
 	assert_true(answers_on("192.0.2.6"));
 	assert_false(answers_on("192.0.2.5"));
 	maps_sync_free(sync);
 	nft_socket_free(socket);
+	plan_feed_close(&feed);
 	model_free(model);
 	node_ports_done(&settings.node_ports);
 }

@@ -48,8 +48,8 @@ static struct spot *ensure_spot(struct claims *claims, const struct destination 
 
 static int compare_claims(const struct claim *a, const struct claim *b)
 {
-	int r = address_owners_compare(a->service->next->service, a->destination.external,
-				       b->service->next->service, b->destination.external);
+	int r = address_owners_compare(a->service->next.plan->service, a->destination.external,
+				       b->service->next.plan->service, b->destination.external);
 
 	if (r == 0)
 		r = (a->port > b->port) - (a->port < b->port);

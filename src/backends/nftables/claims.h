@@ -17,19 +17,20 @@
 #include "backends/nftables/elements.h"
 #include "base/map.h"
 
-/* A Service that has, or had, elements. Plans are arranged (slots.h). */
+/* A Service that has, had, or asks for elements. Each plan is a reference; slots may be those of both. */
 struct served {
-	char *key;
-	struct service_plan *applied; /* what the kernel has; NULL: nothing */
-	struct service_plan *next;    /* what it is to have; the same one when nothing changed */
+	struct slotted_plan applied; /* what the kernel has */
+	struct slotted_plan next;    /* what it is to have; the same when nothing changes */
+	struct service_plan
+		*wanted; /* what was asked for: not `next` after the kernel refused it */
 	struct served *next_dirty;
-	bool dirty;
+	char key[];
 };
 
 struct claim {
 	struct claim *behind;
 	struct served *service;
-	size_t port; /* index in service->next, or for an owner in service->applied */
+	size_t port; /* index in service->next.plan, or for an owner in service->applied.plan */
 	struct destination destination;
 };
 

@@ -100,12 +100,12 @@ struct fate {
 };
 
 /* The cluster IP, and external destinations whose policy is Cluster. */
-static struct fate direct_fate(const struct port_plan *port, bool external, bool local)
+static struct fate direct_fate(const struct slotted_port *port, bool external, bool local)
 {
-	size_t n = local ? port->use.local.n : port->use.cluster.n;
-	bool sticky = elements_have_affinity(port);
+	size_t n = local ? port->local.n : port->cluster.n;
+	bool sticky = elements_have_affinity(port->plan);
 	struct fate fate = {
-		.refusal = external ? port->external : port->internal,
+		.refusal = external ? port->plan->external : port->plan->internal,
 		.cluster = !local && n > 0,
 		.local = local && n > 0,
 		.number = (uint32_t)n,
@@ -126,26 +126,26 @@ static struct fate direct_fate(const struct port_plan *port, bool external, bool
 }
 
 /* Pods and the node get any endpoint, others one of this node or none. */
-static struct fate external_local_fate(const struct port_plan *port)
+static struct fate external_local_fate(const struct slotted_port *port)
 {
-	bool sticky = elements_have_affinity(port);
+	bool sticky = elements_have_affinity(port->plan);
 
 	return (struct fate){
-		.first = port->use.has_endpoints,
+		.first = port->plan->use.has_endpoints,
 		.chain = sticky ? CHAIN_EXTERNAL_LOCAL_STICKY : CHAIN_EXTERNAL_LOCAL,
-		.cluster = port->use.cluster.n > 0,
-		.local = port->use.local.n > 0,
-		.cluster_pick = port->use.cluster.n > 0,
-		.local_pick = port->use.local.n > 0,
-		.refusal = port->external,
+		.cluster = port->cluster.n > 0,
+		.local = port->local.n > 0,
+		.cluster_pick = port->cluster.n > 0,
+		.local_pick = port->local.n > 0,
+		.refusal = port->plan->external,
 	};
 }
 
-static struct fate fate_of(const struct port_plan *port, const struct destination *destination)
+static struct fate fate_of(const struct slotted_port *port, const struct destination *destination)
 {
 	if (!destination->external)
-		return direct_fate(port, false, port->service->internal_local);
-	if (!port->service->external_local)
+		return direct_fate(port, false, port->plan->service->internal_local);
+	if (!port->plan->service->external_local)
 		return direct_fate(port, true, false);
 	return external_local_fate(port);
 }
@@ -276,31 +276,31 @@ static void put_firewall(const struct target *target, const struct port_plan *po
 	}
 }
 
-void elements_of_destination(const struct port_plan *port, const struct destination *destination,
+void elements_of_destination(const struct slotted_port *port, const struct destination *destination,
 			     uint32_t id, bool slots, element_fn *fn, void *arg)
 {
 	const struct target target = {.destination = destination, .fn = fn, .arg = arg};
 	const struct fate fate = fate_of(port, destination);
 
 	if (fate.first)
-		put_first(&target, &fate, port->id);
+		put_first(&target, &fate, port->plan->id);
 	if (slots && fate.cluster)
-		put_slots(&target, port->endpoints, &port->use.cluster, CONTAINER_ENDPOINTS,
+		put_slots(&target, port->plan->endpoints, &port->cluster, CONTAINER_ENDPOINTS,
 			  CONTAINER_NODEPORT_ENDPOINTS);
 	if (slots && fate.local)
-		put_slots(&target, port->endpoints, &port->use.local, CONTAINER_LOCAL_ENDPOINTS,
+		put_slots(&target, port->plan->endpoints, &port->local, CONTAINER_LOCAL_ENDPOINTS,
 			  CONTAINER_NODEPORT_LOCAL_ENDPOINTS);
 	if (fate.cluster_pick)
-		put_pick(&target, CHAIN_PICK, port->use.cluster.n, CONTAINER_CLUSTER_PICKS,
+		put_pick(&target, CHAIN_PICK, port->cluster.n, CONTAINER_CLUSTER_PICKS,
 			 CONTAINER_NODEPORT_CLUSTER_PICKS);
 	if (fate.local_pick)
-		put_pick(&target, CHAIN_LOCAL_PICK, port->use.local.n, CONTAINER_LOCAL_PICKS,
+		put_pick(&target, CHAIN_LOCAL_PICK, port->local.n, CONTAINER_LOCAL_PICKS,
 			 CONTAINER_NODEPORT_LOCAL_PICKS);
 	if (fate.refusal != PLAN_SERVED)
-		put_refusal(&target, fate.refusal, port->id);
+		put_refusal(&target, fate.refusal, port->plan->id);
 	if (destination->firewalled)
-		put_firewall(&target, port);
-	if (fate.first && elements_have_affinity(port))
+		put_firewall(&target, port->plan);
+	if (fate.first && elements_have_affinity(port->plan))
 		put_affinity_id(&target, id);
 }
 

@@ -10,6 +10,7 @@
  */
 
 #include "backends/nftables/element.h"
+#include "backends/nftables/slots.h"
 #include "plan/destination.h"
 
 struct affinity_ids;
@@ -25,7 +26,7 @@ bool elements_have_local_affinity(const struct port_plan *port);
  * In the order of elements. The id is that of the service port (affinity_ids.h) and counts only where there is
  * affinity. Comments are borrowed from the plan. Without `slots` those of the four slot maps are left out.
  */
-void elements_of_destination(const struct port_plan *port, const struct destination *destination,
+void elements_of_destination(const struct slotted_port *port, const struct destination *destination,
 			     uint32_t id, bool slots, element_fn *fn, void *arg);
 void elements_of_port(const struct port_plan *port, struct affinity_ids *ids, element_fn *fn,
 		      void *arg);

@@ -129,11 +129,12 @@ static int send_full(struct maps_sync *sync, struct err *err)
 
 static void tell_refused(const struct maps_sync *sync, const struct maps_full_culprit *culprit)
 {
+	const char *key = culprit->port->service->key;
 	const struct backend_refusal refusal = {
-		.service = culprit->port->service->key,
+		.service = key,
 		.port = culprit->port->id,
 		.reason = culprit->reason,
-		.kept = state_can_keep(sync->state, culprit->port->service->key),
+		.kept = state_can_keep(sync->state, key) && !refusals_is_bare(&sync->refusals, key),
 	};
 
 	sync->ops.refused(sync->ops.arg, &refusal);
@@ -344,34 +345,27 @@ static void find_ids(struct maps_sync *sync)
 			    KV("err", LOG_STR(err.text)));
 }
 
-struct accepting {
-	const struct maps_sync *sync;
-	const struct model *model;
-};
-
 static void tell_accepted(void *arg, const char *service)
 {
-	const struct accepting *accepting = arg;
+	const struct maps_sync *sync = arg;
 
-	if (model_service(accepting->model, service))
+	if (state_wants(sync->state, service))
 		log_info("The kernel accepts the rules of a Service again",
-			 KV("ipFamily", LOG_STR(family_name(accepting->sync->settings->family))),
+			 KV("ipFamily", LOG_STR(family_name(sync->settings->family))),
 			 KV("service", LOG_STR(service)));
 }
 
 /* What was left out and tried now is there, or asked for no more. */
 static void accept_refused(struct maps_sync *sync, const struct state_input *input)
 {
-	struct accepting accepting = {sync, input->model};
-
-	refusals_each_due(&sync->refusals, input->now_ns, tell_accepted, &accepting);
+	refusals_each_due(&sync->refusals, input->now_ns, tell_accepted, sync);
 	refusals_forget_due(&sync->refusals, input->now_ns);
 }
 
 static void end(struct maps_sync *sync, const struct state_input *input, int r)
 {
 	nft_batch_reset(sync->batch);
-	state_end(sync->state, r == 0, sync->ops.conflict, sync->ops.arg);
+	state_end(sync->state, r == 0);
 	if (r == 0) {
 		accept_refused(sync, input);
 		sync->full.ids_known = true;
@@ -402,13 +396,20 @@ static int run(struct maps_sync *sync, struct state_input *input, struct err *er
 	return r;
 }
 
-void maps_sync_run(struct maps_sync *sync, const struct model *model,
-		   const struct model_changes *changes, struct backend_result *ret)
+/* A full delta has the others too. */
+static void hurry_changed(struct maps_sync *sync, const struct plan_change *changes, size_t n)
+{
+	for (size_t i = 0; i < n && sync->refusals.all.count > 0; i++)
+		if (changes[i].applied != changes[i].wanted)
+			refusals_hurry(&sync->refusals, changes[i].key);
+}
+
+void maps_sync_run(struct maps_sync *sync, const struct plan_delta *delta,
+		   struct backend_result *ret)
 {
 	struct state_input input = {
-		.model = model,
-		.changes = changes,
-		.full = sync->need_full,
+		.delta = delta,
+		.full = sync->need_full || delta->full,
 		.refusals = &sync->refusals,
 		.now_ns = sync->ops.now_ns(sync->ops.arg),
 	};
@@ -418,16 +419,14 @@ void maps_sync_run(struct maps_sync *sync, const struct model *model,
 	input.addresses = sync->addresses;
 	input.n_addresses = sync->n_addresses;
 
-	*ret = (struct backend_result){.services = changes->n_services, .changes = changes};
+	*ret = (struct backend_result){0};
 	find_ids(sync);
 	sync->n_repaired = 0;
-	for (size_t i = 0; i < changes->n_services; i++)
-		refusals_hurry(&sync->refusals, changes->services[i]);
+	hurry_changed(sync, delta->changes, delta->n_changes);
+	hurry_changed(sync, delta->renewed, delta->n_renewed);
 	ret->error = run(sync, &input, &ret->err);
 	ret->full = input.full;
 	ret->rules = sync->n_written + sync->n_repaired;
-	state_count_no_local(sync->state, &ret->no_local_internal, &ret->no_local_external);
-	memcpy(ret->conflicts, state_conflicts(sync->state), sizeof(ret->conflicts));
 	ret->write_failed = ret->error < 0;
 	ret->cleanup_failures = sync->cleanup_failures;
 	sync->cleanup_failures = 0;

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * One sync of one family: what the model asks for becomes one transaction.
+ * One sync of one family: a delta of plans becomes one transaction.
  *
  * A sync is a difference, unless there is reason for a full one (the first, after a failure, on
  * request, or because the kernel refused a difference): see maps_full.h. A Service that the kernel refuses is
@@ -24,7 +24,6 @@ struct maps_sync;
 struct maps_sync_ops {
 	/* Hears all that is to be heard now, and adds what others did to our table since the last call. */
 	void (*foreign)(void *arg, struct damage *damage);
-	conflict_fn *conflict;
 	/* A Service is left out; told once until it is there again. */
 	void (*refused)(void *arg, const struct backend_refusal *refusal);
 	full_clients_fn *full;
@@ -37,9 +36,9 @@ struct maps_sync *maps_sync_new(struct nft_socket *socket, const struct settings
 struct maps_sync *maps_sync_free(struct maps_sync *sync);         /* accepts NULL, returns NULL */
 
 void maps_sync_need_full(struct maps_sync *sync);
-/* Done when it returns. changes: those taken from the model, borrowed by *ret. */
-void maps_sync_run(struct maps_sync *sync, const struct model *model,
-		   const struct model_changes *changes, struct backend_result *ret);
+/* Done when it returns. */
+void maps_sync_run(struct maps_sync *sync, const struct plan_delta *delta,
+		   struct backend_result *ret);
 
 /* When a Service that was left out wants a sync; REFUSALS_NONE: none does. */
 int64_t maps_sync_retry_ns(const struct maps_sync *sync);

@@ -44,6 +44,9 @@ struct backend {
 	struct nft_socket *socket;
 	struct nft_listener *listener;
 	struct maps_sync *sync;
+	struct plan_store *store; /* NULL: nothing was synced yet */
+	struct plan_reader *reader;
+	bool failed; /* the last sync */
 	struct event *repair_timer, *retry_timer, *age_timer, *full_timer;
 	struct pace pace;
 	bool repairing; /* a sync was asked for that does it */
@@ -266,6 +269,8 @@ static void backend_close(struct backend *backend)
 		return;
 	nft_listener_free(backend->listener);
 	maps_sync_free(backend->sync);
+	plan_reader_free(backend->reader);
+	plan_store_free(backend->store);
 	nft_socket_free(backend->socket);
 	if (backend->repair_timer)
 		event_free(backend->repair_timer);
@@ -288,7 +293,6 @@ static int open_parts(struct backend *backend, struct event_base *loop, struct e
 	};
 	const struct maps_sync_ops ops = {
 		.foreign = foreign,
-		.conflict = on_conflict,
 		.refused = on_refused,
 		.full = on_full,
 		.now_ns = now_ns,
@@ -327,6 +331,30 @@ static int backend_open(struct event_base *loop, const struct backend_host *host
 
 /* -- syncing */
 
+static const struct plan_delta *take_delta(struct backend *backend, struct model *model,
+					   struct model_changes *ret)
+{
+	if (!backend->store) {
+		backend->store = plan_store_new(backend->settings, model, 1);
+		plan_store_on_conflict(backend->store, on_conflict, backend);
+		backend->reader = plan_reader_new(backend->store);
+	}
+	plan_store_update(backend->store, ret);
+	return plan_reader_take(backend->reader, backend->failed);
+}
+
+static void end_delta(struct backend *backend, struct backend_result *result)
+{
+	backend->failed = result->error < 0;
+	if (backend->failed)
+		plan_reader_fail(backend->reader);
+	else
+		plan_reader_commit(backend->reader);
+	plan_store_count_no_local(backend->store, &result->no_local_internal,
+				  &result->no_local_external);
+	memcpy(result->conflicts, plan_store_conflicts(backend->store), sizeof(result->conflicts));
+}
+
 static void backend_sync(struct backend *backend, struct model *model)
 {
 	int64_t began = clock_now_ns();
@@ -334,8 +362,10 @@ static void backend_sync(struct backend *backend, struct model *model)
 	struct backend_result result;
 
 	backend->in_sync = true;
-	model_take_changes(model, backend->settings->family, &changes);
-	maps_sync_run(backend->sync, model, &changes, &result);
+	maps_sync_run(backend->sync, take_delta(backend, model, &changes), &result);
+	result.changes = &changes;
+	result.services = changes.n_services;
+	end_delta(backend, &result);
 	backend->in_sync = false;
 	if (result.error == 0) {
 		log_sync_repair(backend);
@@ -401,7 +431,10 @@ static int cleanup(const struct backend_host *host attr_unused, enum family fami
 
 static void render_table(const struct backend_render *input, struct text *ret)
 {
-	script_render(input->settings, input->model, input->addresses, input->n_addresses, ret);
+	cleanup_plan_once struct plan_once once;
+
+	plan_once_take(&once, input->settings, input->model);
+	script_render(input->settings, once.delta, input->addresses, input->n_addresses, ret);
 }
 
 /* A script for `nft -f`, by the name of what it stands for in the other mode. */

@@ -5,20 +5,16 @@
 #include "backends/nftables/script_writer.h"
 #include "backends/nftables/state.h"
 
-void script_render(const struct settings *settings, struct model *model,
+void script_render(const struct settings *settings, const struct plan_delta *delta,
 		   const struct addr *addresses, size_t n_addresses, struct text *ret)
 {
 	struct state *state = state_new(settings);
 	struct script_writer script;
-	struct model_changes changes;
 
-	model_take_changes(model, settings->family, &changes);
-	state_begin(state, &(struct state_input){.model = model,
-						 .changes = &changes,
+	state_begin(state, &(struct state_input){.delta = delta,
 						 .full = true,
 						 .addresses = addresses,
 						 .n_addresses = n_addresses});
-	model_changes_done(&changes);
 	script_writer_init(&script, settings->family, ret);
 	layout_containers(&script.writer);
 	state_write_chains(state, &script.writer);

@@ -7,12 +7,8 @@
  */
 
 #include "base/text.h"
-#include "model/model.h"
-#include "plan/settings.h"
+#include "plan/plan_store.h"
 
-/*
- * Appends to *ret. Takes the family's pending changes out of the model, as any sync does.
- * addresses: of the node's interfaces.
- */
-void script_render(const struct settings *settings, struct model *model,
+/* Appends to *ret. delta: a full one. addresses: of the node's interfaces. */
+void script_render(const struct settings *settings, const struct plan_delta *delta,
 		   const struct addr *addresses, size_t n_addresses, struct text *ret);

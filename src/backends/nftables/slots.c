@@ -83,8 +83,10 @@ static size_t keep_places(struct slot *wanted, size_t n, const struct slot *old,
 	return left;
 }
 
-static void arrange_list(struct arena *arena, const struct port_plan *port, struct index_list *list,
-			 const struct port_plan *applied, const struct index_list *before)
+static struct index_list arrange_list(struct arena *arena, const struct index_list *list,
+				      const struct port_plan *port,
+				      const struct slotted_port *old_port,
+				      const struct index_list *before)
 {
 	cleanup_free struct slot *wanted = NULL;
 	cleanup_free struct slot *old = NULL;
@@ -93,7 +95,7 @@ static void arrange_list(struct arena *arena, const struct port_plan *port, stru
 	size_t n, left, at = 0;
 
 	wanted = wanted_slots(port, list, &n);
-	old = applied_slots(applied, before);
+	old = applied_slots(old_port->plan, before);
 	taken = xcalloc(n + 1, sizeof(*taken));
 	out = arena_array(arena, n, sizeof(*out));
 	left = keep_places(wanted, n, old, before->n, out, taken);
@@ -102,7 +104,7 @@ static void arrange_list(struct arena *arena, const struct port_plan *port, stru
 			at++;
 		out[at++] = wanted[i].index;
 	}
-	*list = (struct index_list){.v = out, .n = n};
+	return (struct index_list){.v = out, .n = n};
 }
 
 /* Are the slots those of before, each in its place? Then nothing needs to be arranged. */
@@ -128,22 +130,64 @@ const struct port_plan *slots_find_port(const struct service_plan *plan,
 	return NULL;
 }
 
-void slots_arrange(struct service_plan *plan, const struct service_plan *applied)
+static struct slotted_port own_order(const struct port_plan *port)
+{
+	return (struct slotted_port){port, port->use.cluster, port->use.local};
+}
+
+struct slotted_port slots_port(const struct slotted_plan *plan, size_t port)
+{
+	return plan->slots ? plan->slots[port] : own_order(&plan->plan->ports[port]);
+}
+
+static bool is_in_place(const struct port_plan *port, const struct slotted_port *old)
+{
+	return in_place(port, &port->use.cluster, old->plan, &old->cluster) &&
+	       in_place(port, &port->use.local, old->plan, &old->local);
+}
+
+static struct slotted_port *new_slots(const struct service_plan *plan)
+{
+	struct slotted_port *slots;
+	size_t size = plan->n_ports * sizeof(*slots);
+
+	for (size_t i = 0; i < plan->n_ports; i++)
+		size += (plan->ports[i].use.cluster.n + plan->ports[i].use.local.n) *
+			sizeof(uint32_t);
+	slots = arena_alloc(arena_new(size), plan->n_ports * sizeof(*slots));
+	for (size_t i = 0; i < plan->n_ports; i++)
+		slots[i] = own_order(&plan->ports[i]);
+	return slots;
+}
+
+struct slotted_port *slots_arrange(const struct service_plan *plan,
+				   const struct slotted_plan *applied)
 {
 	static const struct port_plan nobody = {.endpoints = NULL};
+	struct slotted_port *slots = NULL;
 
 	for (size_t i = 0; i < plan->n_ports; i++) {
-		struct port_plan *port = &plan->ports[i];
-		const struct port_plan *old = slots_find_port(applied, port);
+		const struct port_plan *port = &plan->ports[i];
+		const struct port_plan *found = slots_find_port(applied->plan, port);
+		struct slotted_port old = {.plan = &nobody};
 
-		if (!old && !port->weights)
+		if (found)
+			old = slots_port(applied, (size_t)(found - applied->plan->ports));
+		if ((!found && !port->weights) || is_in_place(port, &old))
 			continue;
-		if (!old)
-			old = &nobody;
-		if (!in_place(port, &port->use.cluster, old, &old->use.cluster))
-			arrange_list(arena_of(plan), port, &port->use.cluster, old,
-				     &old->use.cluster);
-		if (!in_place(port, &port->use.local, old, &old->use.local))
-			arrange_list(arena_of(plan), port, &port->use.local, old, &old->use.local);
+		if (!slots)
+			slots = new_slots(plan);
+		slots[i].cluster =
+			arrange_list(arena_of(slots), &slots[i].cluster, port, &old, &old.cluster);
+		slots[i].local =
+			arrange_list(arena_of(slots), &slots[i].local, port, &old, &old.local);
 	}
+	return slots;
+}
+
+struct slotted_port *slots_free(struct slotted_port *slots)
+{
+	if (slots)
+		arena_free(arena_of(slots));
+	return NULL;
 }

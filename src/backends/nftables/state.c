@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 
-#include "backends/nftables/slots.h"
 #include "backends/nftables/state_parts.h"
 
 struct state *state_new(const struct settings *settings)
@@ -15,44 +14,47 @@ struct state *state_new(const struct settings *settings)
 	return state;
 }
 
+/* -- Services */
+
+static void set_plan(struct service_plan **to, struct service_plan *plan)
+{
+	struct service_plan *old = *to;
+
+	*to = service_plan_ref(plan);
+	service_plan_unref(old);
+}
+
+/* Takes the slots over, unless they are those of what is applied. */
+static void set_next(struct served *service, struct service_plan *plan, struct slotted_port *slots)
+{
+	if (service->next.slots != service->applied.slots)
+		slots_free(service->next.slots);
+	service->next.slots = slots;
+	set_plan(&service->next.plan, plan);
+}
+
+static void set_applied(struct served *service)
+{
+	if (service->applied.slots != service->next.slots)
+		slots_free(service->applied.slots);
+	service->applied.slots = service->next.slots;
+	set_plan(&service->applied.plan, service->next.plan);
+}
+
 static void free_served(struct served *service)
 {
-	if (service->next != service->applied)
-		service_plan_unref(service->next);
-	service_plan_unref(service->applied);
-	free(service->key);
+	set_next(service, NULL, NULL);
+	set_applied(service);
+	service_plan_unref(service->wanted);
 	free(service);
 }
 
-static void set_before(struct state *state, struct service_plan *plan)
+static void drop_if_gone(struct state *state, struct served *service)
 {
-	service_plan_unref(map_set(&state->before, plan->key, plan));
-}
-
-static void forget_before(struct state *state)
-{
-	struct service_plan *plan;
-	size_t at = 0;
-
-	while ((plan = map_next(&state->before, &at)))
-		service_plan_unref(plan);
-	map_done(&state->before);
-	state->before = (struct map){0};
-}
-
-/* What the kernel has is kept for Services whose new version it will refuse. */
-static void keep_applied(struct state *state)
-{
-	struct served *service;
-	size_t at = 0;
-
-	while ((service = map_next(&state->services, &at))) {
-		if (!service->applied)
-			continue;
-		if (service->next == service->applied)
-			service->next = NULL;
-		set_before(state, take(service->applied));
-	}
+	if (service->applied.plan || service->wanted)
+		return;
+	map_remove(&state->services, service->key);
+	free_served(service);
 }
 
 static void forget_services(struct state *state)
@@ -63,23 +65,16 @@ static void forget_services(struct state *state)
 	while ((service = map_next(&state->services, &at)))
 		free_served(service);
 	map_done(&state->services);
-	state->services = (struct map){0};
-	claims_done(&state->claims);
-	address_owners_done(&state->owners);
-	shared_restart(&state->shared);
-	state->dirty = NULL;
-	state->n_affinity = state->n_no_local_internal = state->n_no_local_external = 0;
 }
 
 struct state *state_free(struct state *state)
 {
 	if (!state)
 		return NULL;
+	claims_done(&state->claims);
 	forget_services(state);
-	forget_before(state);
 	shared_done(&state->shared);
 	affinity_ids_done(&state->ids);
-	conflicts_done(&state->conflicts);
 	numbered_done(&state->numbered);
 	element_list_done(&state->node_port_ips);
 	element_list_done(&state->next_node_port_ips);
@@ -120,47 +115,56 @@ static void count_plan(struct state *state, const struct service_plan *plan, boo
 	for (size_t i = 0; plan && i < plan->n_ports; i++) {
 		elements_shared(&plan->ports[i], up ? count_up : count_down, &state->shared);
 		state->n_affinity += elements_have_affinity(&plan->ports[i]) ? one : 0;
-		state->n_no_local_internal += plan->ports[i].internal == PLAN_DROP ? one : 0;
-		state->n_no_local_external += plan->ports[i].external == PLAN_DROP ? one : 0;
 	}
-}
-
-static struct served *new_served(struct state *state, const char *key)
-{
-	struct served *service = xcalloc(1, sizeof(*service));
-
-	service->key = xstrdup(key);
-	map_set(&state->services, service->key, service);
-	return service;
 }
 
 static void mark_dirty(struct state *state, struct served *service)
 {
-	service->dirty = true;
 	service->next_dirty = state->dirty;
 	state->dirty = service;
 }
 
-static int compare_keys(const void *a, const void *b)
+static void note_wanted(struct state *state, const struct plan_change *changes, size_t n)
 {
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
+	for (size_t i = 0; i < n; i++) {
+		struct served *service = map_get(&state->services, changes[i].key);
+
+		if (!service && changes[i].wanted)
+			service = map_ensure(&state->services, changes[i].key, sizeof(*service),
+					     offsetof(struct served, key));
+		if (service)
+			set_plan(&service->wanted, changes[i].wanted);
+	}
 }
 
-/* Keys of all Services, sorted, so that the same cluster always gives the same ids; the caller frees. */
-static const char **sorted_keys(const struct model *model, size_t *ret_n)
+static void take_delta(struct state *state, const struct plan_delta *delta)
 {
-	const struct service *object;
-	const char **keys = NULL;
-	size_t at = 0, n = 0, capacity = 0;
+	struct served *service;
+	size_t at = 0;
 
-	while ((object = model_next_service(model, &at))) {
-		array_grow(&keys, &capacity, n, sizeof(*keys));
-		keys[n++] = object->key;
-	}
-	if (n > 1)
-		qsort(keys, n, sizeof(*keys), compare_keys);
-	*ret_n = n;
-	return keys;
+	while (delta->full && (service = map_next(&state->services, &at)))
+		set_plan(&service->wanted, NULL);
+	note_wanted(state, delta->changes, delta->n_changes);
+	note_wanted(state, delta->renewed, delta->n_renewed);
+}
+
+static int compare_keys(const void *a, const void *b)
+{
+	const struct served *const *x = a, *const *y = b;
+
+	return strcmp((*x)->key, (*y)->key);
+}
+
+/* Sorted by key, so that the same cluster always gives the same ids; the caller frees. */
+static struct served **sorted_services(const struct state *state)
+{
+	struct served **v = xcalloc(state->services.count + 1, sizeof(*v));
+	size_t at = 0, n = 0;
+
+	while ((v[n] = map_next(&state->services, &at)))
+		n++;
+	qsort(v, n, sizeof(*v), compare_keys);
+	return v;
 }
 
 static void ignore_element(void *arg attr_unused, const struct element *element attr_unused)
@@ -168,37 +172,17 @@ static void ignore_element(void *arg attr_unused, const struct element *element 
 }
 
 /* Ids are given here, in the order of keys. */
-static struct served *add_plan(struct state *state, struct service_plan *plan)
+static void add_next(struct state *state, struct served *service)
 {
-	struct served *service = new_served(state, plan->key);
+	const struct service_plan *plan = service->next.plan;
 
-	service->next = plan;
+	mark_dirty(state, service);
+	if (!plan)
+		return;
 	claims_add(&state->claims, service, plan);
-	address_owners_add(&state->owners, plan);
 	count_plan(state, plan, true);
 	for (size_t i = 0; i < plan->n_ports; i++)
 		elements_of_port(&plan->ports[i], &state->ids, ignore_element, NULL);
-	mark_dirty(state, service);
-	return service;
-}
-
-static void plan_anew(struct state *state, const struct model *model, const char *key)
-{
-	struct service_plan *plan = plan_service(state->settings, model, key);
-
-	if (!plan)
-		return;
-	slots_arrange(plan, NULL);
-	add_plan(state, plan);
-}
-
-/* As it was when the kernel last took it, if it did. */
-static void plan_as_before(struct state *state, const char *key)
-{
-	struct service_plan *plan = map_remove(&state->before, key);
-
-	if (plan)
-		add_plan(state, plan)->applied = plan;
 }
 
 static bool is_waiting(const struct state_input *input, const char *key)
@@ -206,60 +190,54 @@ static bool is_waiting(const struct state_input *input, const char *key)
 	return input->refusals && refusals_wait(input->refusals, key, input->now_ns);
 }
 
-static void plan_all(struct state *state, const struct state_input *input)
+/* One that was refused stays as it was when the kernel last took it, if it did. */
+static void choose_next(struct served *service, const struct state_input *input)
 {
-	size_t n;
-	cleanup_free const char **keys = sorted_keys(input->model, &n);
+	static const struct slotted_plan nothing = {.plan = NULL};
 
-	keep_applied(state);
-	forget_services(state);
+	if (!is_waiting(input, service->key))
+		set_next(service, service->wanted,
+			 service->wanted ? slots_arrange(service->wanted, &nothing) : NULL);
+	else if (refusals_is_bare(input->refusals, service->key))
+		set_next(service, NULL, NULL);
+	else
+		set_next(service, service->applied.plan, service->applied.slots);
+}
+
+static void begin_all(struct state *state, const struct state_input *input)
+{
+	cleanup_free struct served **services = sorted_services(state);
+
+	claims_done(&state->claims);
+	shared_restart(&state->shared);
+	state->dirty = NULL;
+	state->n_affinity = 0;
 	affinity_ids_begin(&state->ids);
-	for (size_t i = 0; i < n; i++)
-		if (!is_waiting(input, keys[i]))
-			plan_anew(state, input->model, keys[i]);
-		else if (!refusals_is_bare(input->refusals, keys[i]))
-			plan_as_before(state, keys[i]);
+	for (size_t i = 0; services[i]; i++) {
+		choose_next(services[i], input);
+		add_next(state, services[i]);
+	}
 	affinity_ids_raise_mark(&state->ids);
 }
 
-/* Is it another object that asks? */
-static bool asks_anew(const struct service_plan *old, const struct service_plan *new)
+static void begin_one(struct state *state, const char *key)
 {
-	return !old || !new || old->service != new->service;
-}
-
-static void change_owners(struct state *state, const struct service_plan *old,
-			  const struct service_plan *new)
-{
-	if (!asks_anew(old, new))
-		return;
-	if (old)
-		address_owners_remove(&state->owners, old);
-	if (new)
-		address_owners_add(&state->owners, new);
-}
-
-static void plan_one(struct state *state, const struct model *model, const char *key)
-{
-	struct service_plan *plan = plan_service(state->settings, model, key);
 	struct served *service = map_get(&state->services, key);
+	struct service_plan *plan, *applied;
 
-	if (!plan && !service)
-		return;
 	if (!service)
-		service = new_served(state, key);
-	if (plan)
-		slots_arrange(plan, service->applied);
-	change_owners(state, service->applied, plan);
-	if (service_plan_equal(service->applied, plan)) {
-		service_plan_unref(service->applied);
-		service->applied = service->next = plan;
+		return;
+	plan = service->wanted;
+	applied = service->applied.plan;
+	set_next(service, plan, plan ? slots_arrange(plan, &service->applied) : NULL);
+	if (service_plan_equal(applied, plan)) {
+		set_applied(service);
+		drop_if_gone(state, service);
 		return;
 	}
-	if (service->applied)
-		claims_remove(&state->claims, service, service->applied);
-	count_plan(state, service->applied, false);
-	service->next = plan;
+	if (applied)
+		claims_remove(&state->claims, service, applied);
+	count_plan(state, applied, false);
 	if (plan)
 		claims_add(&state->claims, service, plan);
 	count_plan(state, plan, true);
@@ -288,10 +266,10 @@ static void list_node_port_ips(struct state *state, const struct addr *addresses
 	element_list_sort(&state->next_node_port_ips);
 }
 
-static void take_cidrs(struct state *state, const struct model *model)
+static void take_cidrs(struct state *state, const struct plan_delta *delta)
 {
-	size_t n;
-	const struct prefix *cidrs = model_service_cidrs(model, state->settings->family, &n);
+	const struct prefix *cidrs = delta->service_cidrs;
+	size_t n = delta->n_service_cidrs;
 	bool same = n == state->n_cidrs;
 
 	for (size_t i = 0; same && i < n; i++)
@@ -305,43 +283,35 @@ static void take_cidrs(struct state *state, const struct model *model)
 	state->n_cidrs = n;
 }
 
-struct planning {
-	struct state *state;
-	const struct model *model;
-};
-
-static void plan_due(void *arg, const char *key)
+static void begin_due(void *arg, const char *key)
 {
-	const struct planning *planning = arg;
-
-	plan_one(planning->state, planning->model, key);
+	begin_one(arg, key);
 }
 
-static void plan_changes(struct state *state, const struct state_input *input)
+static void begin_changes(struct state *state, const struct state_input *input,
+			  const struct plan_change *changes, size_t n)
 {
-	struct planning planning = {state, input->model};
-
-	for (size_t i = 0; i < input->changes->n_services; i++) {
-		const char *key = input->changes->services[i];
-
-		if (!input->refusals || !map_get(&input->refusals->all, key))
-			plan_one(state, input->model, key);
-	}
-	if (input->refusals)
-		refusals_each_due(input->refusals, input->now_ns, plan_due, &planning);
+	for (size_t i = 0; i < n; i++)
+		if (!input->refusals || !map_get(&input->refusals->all, changes[i].key))
+			begin_one(state, changes[i].key);
 }
 
 void state_begin(struct state *state, const struct state_input *input)
 {
+	const struct plan_delta *delta = input->delta;
+
 	state->full = input->full;
-	state->node = model_node(input->model);
-	take_cidrs(state, input->model);
+	take_cidrs(state, delta);
 	list_node_port_ips(state, input->addresses, input->n_addresses);
+	take_delta(state, delta);
 	if (input->full) {
-		plan_all(state, input);
+		begin_all(state, input);
 		return;
 	}
-	plan_changes(state, input);
+	begin_changes(state, input, delta->changes, delta->n_changes);
+	begin_changes(state, input, delta->renewed, delta->n_renewed);
+	if (input->refusals)
+		refusals_each_due(input->refusals, input->now_ns, begin_due, state);
 	state_collect_delta(state);
 }
 
@@ -349,49 +319,13 @@ void state_begin(struct state *state, const struct state_input *input)
 
 static void settle_service(struct state *state, struct served *service)
 {
-	state_forget_ports(state, service);
-	service->dirty = false;
-	if (service->applied != service->next)
-		service_plan_unref(service->applied);
-	service->applied = service->next;
-	if (service->applied)
-		return;
-	map_remove(&state->services, service->key);
-	free_served(service);
+	if (!state->full) /* else those that are not asked for are pruned */
+		state_forget_ports(state, service);
+	set_applied(service);
+	drop_if_gone(state, service);
 }
 
-static void look_at_dirty(struct state *state, const struct conflicts_view *view)
-{
-	for (const struct served *service = state->dirty; service; service = service->next_dirty) {
-		if (asks_anew(service->applied, service->next))
-			conflicts_look(&state->conflicts, view, service->applied, service->next);
-	}
-	conflicts_look_moved(&state->conflicts, view);
-}
-
-static void look_for_conflicts(struct state *state, conflict_fn *conflict, void *arg)
-{
-	const struct conflicts_view view = {
-		.owners = &state->owners,
-		.node_addresses = state->node ? state->node->addresses : NULL,
-		.n_node_addresses = state->node ? state->node->n_addresses : 0,
-		.fn = conflict,
-		.arg = arg,
-	};
-	const struct served *service;
-	size_t at = 0;
-
-	if (!state->full) {
-		look_at_dirty(state, &view);
-		return;
-	}
-	conflicts_begin_all(&state->conflicts);
-	while ((service = map_next(&state->services, &at)))
-		conflicts_look_own(&state->conflicts, &view, service->next);
-	conflicts_end_all(&state->conflicts);
-}
-
-void state_end(struct state *state, bool success, conflict_fn *conflict, void *arg)
+void state_end(struct state *state, bool success)
 {
 	struct element_list ips = state->node_port_ips;
 
@@ -401,16 +335,13 @@ void state_end(struct state *state, bool success, conflict_fn *conflict, void *a
 	element_list_done(&state->additions);
 	if (!success)
 		return; /* the next one is full, and forgets all of this */
-	look_for_conflicts(state, conflict, arg);
 	while (state->dirty) {
 		struct served *service = state->dirty;
 
 		state->dirty = service->next_dirty;
 		settle_service(state, service);
 	}
-	forget_before(state);
 	claims_settle(&state->claims);
-	address_owners_settle(&state->owners);
 	shared_settle(&state->shared);
 	if (state->full)
 		affinity_ids_prune(&state->ids);
@@ -420,17 +351,6 @@ void state_end(struct state *state, bool success, conflict_fn *conflict, void *a
 	state->cidrs_changed = false;
 	state->node_port_ips = state->next_node_port_ips;
 	state->next_node_port_ips = ips;
-}
-
-const size_t *state_conflicts(const struct state *state)
-{
-	return state->conflicts.counts;
-}
-
-void state_count_no_local(const struct state *state, size_t *ret_internal, size_t *ret_external)
-{
-	*ret_internal = state->n_no_local_internal;
-	*ret_external = state->n_no_local_external;
 }
 
 size_t state_count_affinity(const struct state *state)
@@ -457,7 +377,7 @@ void state_each_affinity(struct state *state, state_affinity_fn *fn, void *arg)
 	size_t at = 0, n = 0, capacity = 0;
 
 	while (state->n_affinity > 0 && (service = map_next(&state->services, &at))) {
-		const struct service_plan *plan = service->next;
+		const struct service_plan *plan = service->next.plan;
 
 		for (size_t i = 0; plan && i < plan->n_ports; i++) {
 			const struct port_plan *port = &plan->ports[i];
@@ -487,10 +407,24 @@ bool state_has_idle(const struct state *state)
 
 size_t state_count_services(const struct state *state)
 {
-	return state->services.count;
+	const struct served *service;
+	size_t at = 0, n = 0;
+
+	while ((service = map_next(&state->services, &at)))
+		n += service->next.plan != NULL;
+	return n;
 }
 
 bool state_can_keep(const struct state *state, const char *key)
 {
-	return map_get(&state->before, key);
+	const struct served *service = map_get(&state->services, key);
+
+	return service && service->applied.plan;
+}
+
+bool state_wants(const struct state *state, const char *key)
+{
+	const struct served *service = map_get(&state->services, key);
+
+	return service && service->wanted;
 }

@@ -5,7 +5,7 @@
  * What table kube-proxy of one family holds and is to hold: plans, owners, counts and ids, but no
  * netlink and no clock. What a sync does with it:
  *
- *	state_begin()   takes the model's changes and plans what is dirty; for a full sync everything
+ *	state_begin()   takes a delta of plans; a full sync is about all that were ever taken
  *	state_write_*() says to a writer what has to be written; as often as need be
  *	state_end()     what was wanted is now applied; or, after a failure, the next one must be full
  *
@@ -17,8 +17,7 @@
 #include "backends/nftables/layout.h"
 #include "backends/nftables/numbered.h"
 #include "backends/nftables/refusals.h"
-#include "model/model.h"
-#include "plan/conflicts.h"
+#include "plan/plan_store.h"
 
 struct state;
 
@@ -29,9 +28,8 @@ struct state *state_free(struct state *state);            /* accepts NULL, retur
 struct affinity_ids *state_affinity_ids(struct state *state);
 
 struct state_input {
-	const struct model *model;
-	const struct model_changes *changes; /* of the family; a full sync makes no use of them */
-	bool full;
+	const struct plan_delta *delta;
+	bool full; /* whatever the delta is: all is to be written. A full delta is for a full sync */
 	const struct addr *addresses; /* of this node's interfaces */
 	size_t n_addresses;
 	const struct refusals
@@ -63,21 +61,17 @@ void state_write_departed(struct state *state, struct writer *writer,
  */
 void state_write_rules(struct state *state, struct writer *writer, struct chain chain);
 void state_each_element(struct state *state, bool slots, element_fn *fn, void *arg);
-/* Calls conflict() for each Service that is found to ask for what is not its own. */
-void state_end(struct state *state, bool success, conflict_fn *conflict, void *arg);
+void state_end(struct state *state, bool success);
 
 /* Removes what nobody has used for a while: a round of numbered_age() and of shared_age(). */
 void state_age(struct state *state, numbered_remove_fn *chain, element_fn *element, void *arg);
 bool state_has_idle(const struct state *state);
-size_t state_count_services(const struct state *state);
-/* Since state_begin() of a full sync: has the kernel a version of it that can stay if this one is refused? */
+size_t state_count_services(const struct state *state); /* that are to have elements */
+/* Has the kernel a version of it, which can stay if another is refused? */
 bool state_can_keep(const struct state *state, const char *key);
+bool state_wants(const struct state *state, const char *key); /* whether it was refused or not */
 /* Is a chain of that name wanted, as of the last state_write_*()? */
 bool state_has_chain(const struct state *state, const char *name);
-/* Services that ask for what is not theirs, by kind. */
-const size_t *state_conflicts(const struct state *state);
-/* Service ports with a Local policy and only remote endpoints, in all. */
-void state_count_no_local(const struct state *state, size_t *ret_internal, size_t *ret_external);
 /* Is that the map of clients of a service port that has affinity? */
 bool state_has_clients(const struct state *state, enum container container, uint32_t number);
 size_t state_count_affinity(const struct state *state); /* such service ports */

@@ -5,7 +5,6 @@
  * come before the elements that lead to them, and go after these.
  */
 
-#include "backends/nftables/slots.h"
 #include "backends/nftables/state_parts.h"
 
 static const enum chain_id chains[] = {CHAIN_RECALL, CHAIN_LOCAL_RECALL, CHAIN_REMEMBER_PORT};
@@ -130,10 +129,10 @@ void state_write_affinity_delta(struct state *state, struct writer *writer,
 				const struct state_delta_ops *ops)
 {
 	for (const struct served *service = state->dirty; service; service = service->next_dirty)
-		for (size_t i = 0; service->next && i < service->next->n_ports; i++)
-			if (elements_have_affinity(&service->next->ports[i]))
-				write_changed(state, writer, ops, service->applied,
-					      &service->next->ports[i]);
+		for (size_t i = 0; service->next.plan && i < service->next.plan->n_ports; i++)
+			if (elements_have_affinity(&service->next.plan->ports[i]))
+				write_changed(state, writer, ops, service->applied.plan,
+					      &service->next.plan->ports[i]);
 }
 
 /* All that `before` has and `now` has not. */
@@ -152,13 +151,13 @@ static void delete_own(struct writer *writer, const struct state_delta_ops *ops,
 static void delete_departed(struct state *state, struct writer *writer,
 			    const struct state_delta_ops *ops, const struct served *service)
 {
-	for (size_t i = 0; service->applied && i < service->applied->n_ports; i++) {
-		const struct port_plan *port = &service->applied->ports[i], *now;
+	for (size_t i = 0; service->applied.plan && i < service->applied.plan->n_ports; i++) {
+		const struct port_plan *port = &service->applied.plan->ports[i], *now;
 		struct own before, after;
 
 		if (!elements_have_affinity(port))
 			continue;
-		now = find_same(state, service->next, port);
+		now = find_same(state, service->next.plan, port);
 		describe(state, port, &before);
 		if (now)
 			describe(state, now, &after);
@@ -195,10 +194,10 @@ void state_forget_members(struct state *state)
 
 void state_forget_ports(struct state *state, const struct served *service)
 {
-	for (size_t i = 0; service->applied && i < service->applied->n_ports; i++) {
-		const struct port_plan *port = &service->applied->ports[i];
+	for (size_t i = 0; service->applied.plan && i < service->applied.plan->n_ports; i++) {
+		const struct port_plan *port = &service->applied.plan->ports[i];
 
-		if (elements_have_affinity(port) && !find_same(state, service->next, port))
+		if (elements_have_affinity(port) && !find_same(state, service->next.plan, port))
 			affinity_ids_forget_port(&state->ids, port);
 	}
 }

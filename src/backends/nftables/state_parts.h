@@ -13,16 +13,11 @@
 struct state {
 	const struct settings *settings;
 	struct map services; /* struct served */
-	struct map before; /* plans that the kernel has, by key, until a full sync has succeeded */
 	struct served *dirty;
 	struct claims claims;
 	struct shared shared;
-	struct address_owners owners;
-	struct conflicts conflicts;
-	const struct node *node; /* of the sync that has begun; NULL: not known */
 	struct affinity_ids ids;
 	size_t n_affinity; /* service ports that have it */
-	size_t n_no_local_internal, n_no_local_external;
 	bool full;
 
 	/* what the kernel has beside elements of Services */

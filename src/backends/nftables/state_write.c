@@ -42,16 +42,16 @@ static void each_element(struct state *state, bool slots, struct writer *writer,
 
 	while ((spot = map_next(&state->claims.spots, &at))) {
 		const struct claim *owner = spot->first;
-		const struct port_plan *port = &owner->service->next->ports[owner->port];
+		const struct slotted_port port = slots_port(&owner->service->next, owner->port);
 
-		tell_owner(writer, port);
-		elements_of_destination(port, &owner->destination, state_id_of(state, port), slots,
-					fn, arg);
+		tell_owner(writer, port.plan);
+		elements_of_destination(&port, &owner->destination, state_id_of(state, port.plan),
+					slots, fn, arg);
 	}
 	at = 0;
 	while ((service = map_next(&state->services, &at)))
-		for (size_t i = 0; i < service->next->n_ports; i++)
-			each_element_of_port(state, &service->next->ports[i], writer, fn, arg);
+		for (size_t i = 0; service->next.plan && i < service->next.plan->n_ports; i++)
+			each_element_of_port(state, &service->next.plan->ports[i], writer, fn, arg);
 	tell_owner(writer, NULL);
 	if (state->ids.mark > 1)
 		elements_of_mark(state->settings->family, state->ids.mark, fn, arg);
@@ -136,17 +136,17 @@ static void compare_spot(struct state *state, const struct spot *spot)
 	cleanup_element_list struct element_list from = {0};
 	cleanup_element_list struct element_list to = {0};
 	const struct claim *owner = &spot->owner, *first = spot->first;
-	const struct port_plan *port;
+	struct slotted_port port;
 
 	if (owner->service) {
-		port = &owner->service->applied->ports[owner->port];
-		elements_of_destination(port, &owner->destination, state_id_of(state, port), true,
-					element_list_add, &from);
+		port = slots_port(&owner->service->applied, owner->port);
+		elements_of_destination(&port, &owner->destination, state_id_of(state, port.plan),
+					true, element_list_add, &from);
 	}
 	if (first) {
-		port = &first->service->next->ports[first->port];
-		elements_of_destination(port, &first->destination, state_id_of(state, port), true,
-					element_list_add, &to);
+		port = slots_port(&first->service->next, first->port);
+		elements_of_destination(&port, &first->destination, state_id_of(state, port.plan),
+					true, element_list_add, &to);
 	}
 	element_list_compare(&from, &to, removal, addition, state);
 }
@@ -164,8 +164,8 @@ static void compare_service(struct state *state, const struct served *service)
 	cleanup_element_list struct element_list from = {0};
 	cleanup_element_list struct element_list to = {0};
 
-	port_elements(state, service->applied, &from);
-	port_elements(state, service->next, &to);
+	port_elements(state, service->applied.plan, &from);
+	port_elements(state, service->next.plan, &to);
 	element_list_compare(&from, &to, removal, addition, state);
 }
 

@@ -205,15 +205,17 @@ static void write_delta(struct ruleset *ruleset, const struct ruleset_input *inp
 }
 
 /* One sync, up to the text for iptables-restore. */
-static void sync_once(struct ruleset *ruleset, struct model *model, struct measured *ret)
+static void sync_once(struct ruleset *ruleset, struct plan_store *store, struct plan_reader *reader,
+		      struct measured *ret)
 {
 	struct ruleset_input input = {0};
 	struct ruleset_begun begun;
 	struct model_changes changes;
 	int64_t start = now_ns();
 
-	ruleset_begin(ruleset, model, start, &changes, &begun);
+	plan_store_update(store, &changes);
 	model_changes_done(&changes);
+	ruleset_begin(ruleset, plan_reader_take(reader, false), start, &begun);
 	ret->plan_ns = now_ns() - start;
 
 	start = now_ns();
@@ -224,6 +226,7 @@ static void sync_once(struct ruleset *ruleset, struct model *model, struct measu
 		write_delta(ruleset, &input, ret);
 	ret->text_ns = now_ns() - start;
 	ruleset_end(ruleset, true, start);
+	plan_reader_commit(reader);
 }
 
 static long peak_kib(void)
@@ -270,6 +273,8 @@ static void run(const struct cluster *cluster)
 	struct model *model = model_new("node", 0);
 	struct settings settings;
 	struct ruleset *ruleset;
+	struct plan_store *store;
+	struct plan_reader *reader;
 	struct measured full = {0}, partial = {0};
 	int64_t objects_ns = 0, change_ns = 0;
 	long peak;
@@ -280,10 +285,12 @@ static void run(const struct cluster *cluster)
 		add_slice(model, i, cluster->endpoints, 0, &objects_ns);
 	}
 	ruleset = ruleset_new(&settings, &host);
-	sync_once(ruleset, model, &full);
+	store = plan_store_new(&settings, model, 1);
+	reader = plan_reader_new(store);
+	sync_once(ruleset, store, reader, &full);
 	peak = peak_kib();
 	add_slice(model, 0, cluster->endpoints, 7, &change_ns);
-	sync_once(ruleset, model, &partial);
+	sync_once(ruleset, store, reader, &partial);
 
 	printf("{\"services\": %u, \"endpoints\": %u, \"objects_ms\": %.2f, \"plan_ms\": %.2f, "
 	       "\"text_ms\": %.2f, \"total_ms\": %.2f, \"change_ms\": %.2f, \"peak_kib\": %ld, "
@@ -294,6 +301,8 @@ static void run(const struct cluster *cluster)
 	       partial.bytes);
 
 	ruleset_free(ruleset);
+	plan_reader_free(reader);
+	plan_store_free(store);
 	node_ports_done(&settings.node_ports);
 	model_free(model);
 }

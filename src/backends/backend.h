@@ -2,14 +2,12 @@
 #pragma once
 
 /*
- * A backend brings the kernel of one node, for one family, to what the model asks for. A table of operations
- * for each rule family; iptables/iptables.c has the first.
+ * A backend brings the kernel of one node, for one family, to what plans ask for: it is a reader of a plan_store,
+ * and plans nothing itself. A table of operations for each rule family; iptables/iptables.c has the first.
  */
 
 #include "base/err.h"
-#include "model/model.h"
-#include "plan/conflicts.h"
-#include "plan/settings.h"
+#include "plan/plan_store.h"
 
 struct event_base;
 struct backend;
@@ -24,23 +22,25 @@ enum backend_table {
 	BACKEND_TABLE_COUNT,
 };
 
-/* What a sync was about and what became of it. A count that a backend does not know stays zero. */
+/* What became of a sync. A count that a backend does not know stays zero. */
 struct backend_result {
 	int error;         /* 0, or the negative errno of err */
 	bool write_failed; /* it was the rules that could not be written, not what comes before */
 	bool full;         /* a full sync, not a partial one */
-	size_t services;   /* services that had changed */
 	size_t rules;      /* rules written */
 	size_t rules_total[BACKEND_TABLE_COUNT]; /* owned: written now or left standing */
 	size_t rules_last[BACKEND_TABLE_COUNT];  /* written now */
+	size_t cleanup_failures; /* since the last result: what nobody needs could not be removed */
+	int64_t duration_ns;
+	struct err err;
+
+	/* about plans: set for observers by daemon/family_sync.c, not by a backend */
+	size_t services;          /* that had changed */
 	size_t no_local_internal; /* service ports with a Local policy and only remote endpoints */
 	size_t no_local_external;
 	size_t conflicts[CONFLICT_KIND_COUNT]; /* Services that ask for what is not theirs */
-	size_t cleanup_failures; /* since the last result: what nobody needs could not be removed */
 	/* what was taken from the model for it; borrowed until synced() returns. NULL: not known */
 	const struct model_changes *changes;
-	int64_t duration_ns;
-	struct err err;
 };
 
 /* The kernel does not take what a Service asks for, which therefore stays as it was or is left out. */
@@ -77,8 +77,6 @@ struct backend_events {
 	 * that is being repaired; negative: it could not be found out.
 	 */
 	void (*checked)(void *arg, int r, const struct err *err);
-	/* A Service asks for what is not its own; told once, and again after it had stopped. */
-	void (*conflict)(void *arg, const struct conflict *conflict);
 	/* A Service stays as it was, or is left out; told once, and again after it was taken. */
 	void (*refused)(void *arg, const struct backend_refusal *refusal);
 	/* New clients of a Service are not remembered; told once, and again after they were. NULL: nobody asks. */
@@ -99,8 +97,8 @@ enum backend_needs {
 /* A dry run. */
 struct backend_render {
 	const struct settings *settings;
-	struct model *model;          /* the family's pending changes are taken out of it */
-	const struct addr *addresses; /* of the node's interfaces */
+	const struct plan_delta *delta; /* a full one */
+	const struct addr *addresses;   /* of the node's interfaces */
 	size_t n_addresses;
 	size_t format; /* a place in backend_ops.formats */
 	bool titled;   /* a comment says which family it is, where the text does not */
@@ -133,8 +131,12 @@ struct backend_ops {
 	void (*close)(struct backend *backend); /* accepts NULL; ends a running sync; rules stay */
 	unsigned int (*needs)(const struct backend *backend); /* NULL: nothing */
 
-	/* Starts a sync, which ends with events->synced (perhaps before this returns). Not while one runs. */
-	void (*sync)(struct backend *backend, struct model *model);
+	/*
+	 * Starts a sync, which ends with events->synced (perhaps before this returns). Not while one runs. The
+	 * delta is good until it returns; plans are kept by reference. It is a full one the first time, and
+	 * after a failure.
+	 */
+	void (*sync)(struct backend *backend, const struct plan_delta *delta);
 	bool (*syncing)(const struct backend *backend);
 	void (*need_full_sync)(struct backend *backend);
 	/* From the first good sync on, watch for foreign hands (canaries, notifications). */

@@ -11,6 +11,25 @@
 #include "daemon/family_set.h"
 #include "inspect/inspect_ops.h"
 
+static int compare_family(const struct snapshot *snapshot, enum family family,
+			  const struct backend_host *backend_host, struct diff *diff,
+			  struct err *err)
+{
+	const struct host host = {snapshot->addresses[family], snapshot->n_addresses[family]};
+	cleanup_plan_once struct plan_once once;
+
+	plan_once_take(&once, &snapshot->settings[family], snapshot->model);
+	return snapshot->config->backend->inspect->diff(
+		diff,
+		&(struct inspect_question){
+			.settings = &snapshot->settings[family],
+			.delta = once.delta,
+			.host = &host,
+			.backend_host = backend_host,
+		},
+		err);
+}
+
 /* The families that a daemon with this configuration would write here. */
 static int compare(struct snapshot *snapshot, struct diff *diff, struct err *err)
 {
@@ -19,18 +38,9 @@ static int compare(struct snapshot *snapshot, struct diff *diff, struct err *err
 					 err);
 
 	for (enum family family = 0; r == 0 && family < FAMILY_COUNT; family++) {
-		const struct host host = {snapshot->addresses[family],
-					  snapshot->n_addresses[family]};
-		const struct inspect_question question = {
-			.settings = &snapshot->settings[family],
-			.model = snapshot->model,
-			.host = &host,
-			.backend_host = input.host,
-		};
-
 		if (!input.usable[family])
 			continue;
-		r = snapshot->config->backend->inspect->diff(diff, &question, err);
+		r = compare_family(snapshot, family, input.host, diff, err);
 		if (r < 0)
 			return err_wrap(err, r, "reading the kernel's rules");
 	}

@@ -81,19 +81,22 @@ static int render_family(const struct render_job *job, const struct config *conf
 	struct settings settings;
 	size_t n;
 	cleanup_free struct addr *addresses = NULL;
+	struct plan_once once;
 	int r;
 
 	r = config_settings(config, node, family, &settings, err);
 	if (r < 0)
 		return r;
 	addresses = snapshot_node_addresses(config, node, family, &n);
+	plan_once_take(&once, &settings, model);
 	config->backend->render(&(struct backend_render){.settings = &settings,
-							 .model = model,
+							 .delta = once.delta,
 							 .addresses = addresses,
 							 .n_addresses = n,
 							 .format = job->format,
 							 .titled = job->both},
 				ret);
+	plan_once_done(&once);
 	config_settings_done(&settings);
 	return 0;
 }

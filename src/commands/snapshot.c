@@ -294,15 +294,6 @@ struct addr *snapshot_node_addresses(const struct config *config, const struct n
 	return addresses;
 }
 
-/* Endpoints are as of then. */
-static void take_all(struct model *model, enum family family)
-{
-	struct model_changes changes = {0};
-
-	model_take_changes(model, family, &changes);
-	model_changes_done(&changes);
-}
-
 static int add_family(struct snapshot *snapshot, enum family family, struct err *err)
 {
 	int r = config_settings(snapshot->config, model_node(snapshot->model), family,
@@ -361,7 +352,7 @@ int snapshot_load(const struct options *options, const struct config *config, co
 	for (enum family family = 0; r >= 0 && family < FAMILY_COUNT; family++)
 		r = add_family(ret, family, err);
 	for (enum family family = 0; r >= 0 && family < FAMILY_COUNT; family++)
-		take_all(ret->model, family);
+		plan_store_take_only(ret->model, family);
 	ret->complete = r >= 0;
 	return r < 0 ? r : 0;
 }

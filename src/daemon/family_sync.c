@@ -23,7 +23,11 @@
 struct family_sync {
 	const struct backend_ops *ops;
 	const struct settings *settings;
-	struct model *model;
+	const struct model *model;
+	struct plan_store *store;
+	struct plan_reader *reader;
+	struct model_changes changes; /* taken for the sync that runs */
+	bool distrust; /* what the backend was told before: the next delta is a full one */
 	struct family_sync_clock clock;
 	struct backend *backend;
 	struct backend_events events;
@@ -63,6 +67,13 @@ static void arm_timer(struct family_sync *sync)
 	event_add(sync->timer, &delay);
 }
 
+static void start_sync(struct family_sync *sync)
+{
+	model_changes_done(&sync->changes);
+	plan_store_update(sync->store, &sync->changes);
+	sync->ops->sync(sync->backend, plan_reader_take(sync->reader, sync->distrust));
+}
+
 void family_sync_tick(struct family_sync *sync)
 {
 	int64_t next = family_sync_next_ns(sync);
@@ -73,7 +84,7 @@ void family_sync_tick(struct family_sync *sync)
 		else
 			runner_started(&sync->runner);
 		sync->at_once = false;
-		sync->ops->sync(sync->backend, sync->model);
+		start_sync(sync);
 	}
 	arm_timer(sync);
 }
@@ -139,11 +150,34 @@ static void log_success(struct family_sync *sync, const struct backend_result *r
 		 KV("ms", LOG_INT(result->duration_ns / CLOCK_NS_PER_MS)));
 }
 
-static void on_synced(void *arg, const struct backend_result *result)
+static void end_delta(struct family_sync *sync, bool good)
+{
+	if (good)
+		plan_reader_commit(sync->reader);
+	else
+		plan_reader_fail(sync->reader);
+	sync->distrust = !good;
+}
+
+/* What a backend does not know. */
+static void add_plans(const struct family_sync *sync, struct backend_result *result)
+{
+	result->services = sync->changes.n_services;
+	result->changes = &sync->changes;
+	plan_store_count_no_local(sync->store, &result->no_local_internal,
+				  &result->no_local_external);
+	memcpy(result->conflicts, plan_store_conflicts(sync->store), sizeof(result->conflicts));
+}
+
+static void on_synced(void *arg, const struct backend_result *backend_result)
 {
 	struct family_sync *sync = arg;
+	struct backend_result with_plans = *backend_result;
+	const struct backend_result *result = &with_plans;
 	bool good = result->error == 0;
 
+	end_delta(sync, good);
+	add_plans(sync, &with_plans);
 	runner_finished(&sync->runner, good, result->duration_ns, now_ns(sync));
 	if (!good) {
 		log_failure(sync, result);
@@ -276,14 +310,17 @@ int family_sync_new(struct event_base *loop, const struct backend_ops *ops,
 			   .flushed = on_flushed,
 			   .repaired = on_repaired,
 			   .checked = on_checked,
-			   .conflict = on_conflict,
 			   .refused = on_refused,
 			   .clients_full = on_clients_full,
 			   .clients_full_count = on_clients_full_count,
 			   .wanted = on_wanted,
 			   .arg = sync},
 		.timer = evtimer_new(loop, on_timer, sync),
+		.store = plan_store_new(settings, model, 1),
+		.distrust = true,
 	};
+	plan_store_on_conflict(sync->store, on_conflict, sync);
+	sync->reader = plan_reader_new(sync->store);
 	runner_init(&sync->runner, settings->min_sync_period_ns, settings->sync_period_ns,
 		    MAX(MAX_INTERVAL_NS, settings->min_sync_period_ns));
 	if (!settings->min_sync_explicit)
@@ -302,6 +339,9 @@ struct family_sync *family_sync_free(struct family_sync *sync)
 	if (!sync)
 		return NULL;
 	sync->ops->close(sync->backend);
+	plan_reader_free(sync->reader);
+	plan_store_free(sync->store);
+	model_changes_done(&sync->changes);
 	if (sync->timer)
 		event_free(sync->timer);
 	free(sync->failure);

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The sync step of one family: decides when the backend is told to bring the kernel to what the
- * model asks for, and says in the log how that went.
+ * The sync step of one family: has its plans (plan_store.h), decides when the backend is told to bring the kernel
+ * to what they ask for, and says in the log how that went.
  *
  * Nothing is written before family_sync_start(). After that a request runs as soon as the least time
  * between syncs allows, or where none was asked for the pace (runner.h), the first one at once; a failed sync is tried again after the sync period,

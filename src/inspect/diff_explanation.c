@@ -148,16 +148,19 @@ int diff_explanation(struct explanation *explanation, const struct backend_host 
 		     struct err *err)
 {
 	const struct explain_input *input = explanation->input;
-	const struct inspect_question question = {
+	struct inspect_question question = {
 		.settings = input->settings,
-		.model = input->model,
 		.host = &input->host,
 		.backend_host = backend_host,
 		.packet = &explanation->way->packet,
 	};
+	cleanup_plan_once struct plan_once once;
 	cleanup_diff struct diff diff = {0};
-	int r = input->backend->inspect->diff(&diff, &question, err);
+	int r;
 
+	plan_once_take(&once, input->settings, input->model);
+	question.delta = once.delta;
+	r = input->backend->inspect->diff(&diff, &question, err);
 	if (r < 0)
 		return err_wrap(err, r, "reading the kernel's rules");
 	diff_explanation_tell(&diff, explanation);

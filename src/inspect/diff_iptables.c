@@ -341,9 +341,9 @@ static void rules_cleanup(struct iptables_rules **rules)
 	iptables_rules_free(*rules);
 }
 
-int diff_iptables(struct diff *diff, const struct settings *settings, struct model *model,
-		  const struct host *host, enum iptables_variant variant,
-		  const struct packet *packet, struct err *err)
+int diff_iptables(struct diff *diff, const struct settings *settings,
+		  const struct plan_delta *delta, const struct host *host,
+		  enum iptables_variant variant, const struct packet *packet, struct err *err)
 {
 	cleanup_saved_rules struct saved_rules *kernel = NULL;
 	attr_cleanup(rules_cleanup) struct iptables_rules *wanted =
@@ -354,7 +354,7 @@ int diff_iptables(struct diff *diff, const struct settings *settings, struct mod
 	if (r < 0)
 		return r;
 	features = host_features(kernel);
-	iptables_rules_plan(wanted, settings, model, host, &features);
+	iptables_rules_plan(wanted, settings, delta, host, &features);
 	if (packet)
 		way_free(iptables_rules_walk(wanted, packet, host));
 	diff_iptables_compare(diff, wanted, kernel);

@@ -23,9 +23,9 @@ struct saved_rules;
  * Appends the differences of one family; of a packet, if there is one: those in chains that it enters,
  * in chains without an order its own rules and foreign ones, and the obstacles before them. An error: the kernel's rules cannot be read.
  */
-int diff_iptables(struct diff *diff, const struct settings *settings, struct model *model,
-		  const struct host *host, enum iptables_variant variant,
-		  const struct packet *packet, struct err *err);
+int diff_iptables(struct diff *diff, const struct settings *settings,
+		  const struct plan_delta *delta, const struct host *host,
+		  enum iptables_variant variant, const struct packet *packet, struct err *err);
 /* The same when both sides are known, and the packet has walked through the wanted ones. */
 void diff_iptables_compare(struct diff *diff, struct iptables_rules *wanted,
 			   const struct saved_rules *kernel);

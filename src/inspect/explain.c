@@ -72,9 +72,11 @@ const char *kernel_state_name(enum kernel_state state)
 struct explain *explain_new(const struct explain_input *input)
 {
 	struct explain *explain = xcalloc(1, sizeof(*explain));
+	cleanup_plan_once struct plan_once once;
 
 	explain->input = *input;
-	explain->rules = input->backend->inspect->rules_new(input);
+	plan_once_take(&once, input->settings, input->model);
+	explain->rules = input->backend->inspect->rules_new(input, once.delta);
 	return explain;
 }
 

@@ -32,7 +32,7 @@ struct explain_input {
 
 /*
  * Makes the rules that a first, full sync would write. Takes the family's pending changes out of the
- * model, as any sync does.
+ * model (plan_once_take()).
  */
 struct explain *explain_new(const struct explain_input *input);
 struct explain *explain_free(struct explain *explain); /* accepts NULL, returns NULL */

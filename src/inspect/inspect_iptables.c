@@ -6,11 +6,11 @@
 #include "inspect/inspect_ops.h"
 #include "inspect/iptables_rules.h"
 
-static void *rules_new(const struct explain_input *input)
+static void *rules_new(const struct explain_input *input, const struct plan_delta *delta)
 {
 	struct iptables_rules *rules = iptables_rules_new(input->settings->family);
 
-	iptables_rules_plan(rules, input->settings, input->model, &input->host, NULL);
+	iptables_rules_plan(rules, input->settings, delta, &input->host, NULL);
 	return rules;
 }
 
@@ -26,7 +26,7 @@ static struct way *walk(void *rules, const struct packet *packet, const struct h
 
 static int diff(struct diff *diff, const struct inspect_question *question, struct err *err)
 {
-	return diff_iptables(diff, question->settings, question->model, question->host,
+	return diff_iptables(diff, question->settings, question->delta, question->host,
 			     question->backend_host->variant, question->packet, err);
 }
 

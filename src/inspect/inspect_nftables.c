@@ -3,15 +3,12 @@
 #include "inspect/diff_nftables.h"
 #include "inspect/inspect_ops.h"
 #include "inspect/nftables_rules.h"
-#include "plan/plan_store.h"
 
-static void *rules_new(const struct explain_input *input)
+static void *rules_new(const struct explain_input *input, const struct plan_delta *delta)
 {
 	struct nftables_rules *rules = nftables_rules_new(input->settings->family);
-	cleanup_plan_once struct plan_once once;
 
-	plan_once_take(&once, input->settings, input->model);
-	nftables_rules_plan(rules, input->settings, once.delta, &input->host, input->live);
+	nftables_rules_plan(rules, input->settings, delta, &input->host, input->live);
 	return rules;
 }
 
@@ -27,11 +24,8 @@ static struct way *walk(void *rules, const struct packet *packet, const struct h
 
 static int diff(struct diff *diff, const struct inspect_question *question, struct err *err)
 {
-	cleanup_plan_once struct plan_once once;
-
-	plan_once_take(&once, question->settings, question->model);
-	return diff_nftables(diff, question->settings, once.delta, question->host, question->packet,
-			     err);
+	return diff_nftables(diff, question->settings, question->delta, question->host,
+			     question->packet, err);
 }
 
 static bool is_ours(void *rules attr_unused, const struct step *step)

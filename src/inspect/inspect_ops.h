@@ -8,13 +8,14 @@
 
 #include "inspect/diff.h"
 #include "inspect/explain.h"
+#include "plan/plan_store.h"
 
 struct backend_host;
 
 /* All borrowed. */
 struct inspect_question {
 	const struct settings *settings;
-	struct model *model;
+	const struct plan_delta *delta;          /* a full one */
 	const struct host *host;                 /* this node's addresses of the family */
 	const struct backend_host *backend_host; /* of the mode; NULL: nothing is shared */
 	const struct packet *packet;             /* NULL: all rules */
@@ -22,10 +23,10 @@ struct inspect_question {
 
 struct inspect_ops {
 	/*
-	 * The rules that a first, full sync would write, for packets to walk. Takes the family's pending changes
-	 * out of the model, as any sync does.
+	 * The rules that a first, full sync would write, for packets to walk. delta: a full one, good until this
+	 * returns.
 	 */
-	void *(*rules_new)(const struct explain_input *input);
+	void *(*rules_new)(const struct explain_input *input, const struct plan_delta *delta);
 	void (*rules_free)(void *rules); /* accepts NULL */
 	struct way *(*walk)(void *rules, const struct packet *packet, const struct host *host);
 

@@ -154,7 +154,7 @@ void iptables_rules_jumps(struct iptables_rules *rules)
 }
 
 void iptables_rules_plan(struct iptables_rules *rules, const struct settings *settings,
-			 struct model *model, const struct host *host,
+			 const struct plan_delta *delta, const struct host *host,
 			 const struct ruleset_host *features)
 {
 	static const struct ruleset_host all = {
@@ -168,12 +168,10 @@ void iptables_rules_plan(struct iptables_rules *rules, const struct settings *se
 		.n_addresses = host->n_addresses,
 	};
 	struct ruleset *ruleset = ruleset_new(settings, features ? features : &all);
-	struct model_changes changes;
 	struct ruleset_begun begun;
 	struct ruleset_stats stats;
 
-	ruleset_begin(ruleset, model, 0, &changes, &begun);
-	model_changes_done(&changes);
+	ruleset_begin(ruleset, delta, 0, &begun);
 	iptables_rules_jumps(rules);
 	ruleset_write(ruleset, &facts, &rules->txn, &stats);
 	ruleset_end(ruleset, true, 0);

@@ -18,7 +18,7 @@
 #include "base/map.h"
 #include "inspect/way.h"
 
-struct model;
+struct plan_delta;
 struct ruleset_host;
 
 /*
@@ -57,11 +57,11 @@ struct iptables_rules *iptables_rules_new(enum family family);
 struct iptables_rules *iptables_rules_free(struct iptables_rules *rules); /* accepts NULL */
 struct txn *iptables_rules_txn(struct iptables_rules *rules);
 /*
- * All that a first, full sync would write, jumps included. Takes the family's pending changes out of
- * the model. features NULL: a host that has all of them.
+ * All that a first, full sync would write, which is what a full delta asks for, jumps included.
+ * features NULL: a host that has all of them.
  */
 void iptables_rules_plan(struct iptables_rules *rules, const struct settings *settings,
-			 struct model *model, const struct host *host,
+			 const struct plan_delta *delta, const struct host *host,
 			 const struct ruleset_host *features);
 /* The rules of base chains that lead to ours, as a first sync puts them there. */
 void iptables_rules_jumps(struct iptables_rules *rules);

@@ -9,6 +9,7 @@
 #include "base/doc.h"
 #include "inspect/aim.h"
 #include "inspect/explain_doc.h"
+#include "plan/plan_store.h"
 
 /* -- the question */
 
@@ -226,16 +227,6 @@ static void put_explanation(struct text *text, const struct explanation *found)
 	doc_close(&doc);
 }
 
-/* Endpoints of the other family are told as left out, so their lists have to be there. */
-static void take_other_family(struct model *model, enum family family)
-{
-	enum family other = family == FAMILY_IPV4 ? FAMILY_IPV6 : FAMILY_IPV4;
-	struct model_changes changes;
-
-	model_take_changes(model, other, &changes);
-	model_changes_done(&changes);
-}
-
 static void walk(const struct status_source *source, struct model *excerpt,
 		 const struct packet *packet, const struct host *host, struct text *ret)
 {
@@ -248,7 +239,8 @@ static void walk(const struct status_source *source, struct model *excerpt,
 	struct explanation *found;
 	struct explain *explain;
 
-	take_other_family(excerpt, packet->family);
+	/* endpoints of the other family are told as left out, so their lists have to be there */
+	plan_store_take_only(excerpt, packet->family == FAMILY_IPV4 ? FAMILY_IPV6 : FAMILY_IPV4);
 	explain = explain_new(&input);
 	found = explain_packet(explain, packet);
 	put_explanation(ret, found);

@@ -353,6 +353,14 @@ void plan_store_update(struct plan_store *store, struct model_changes *ret)
 	publish(store);
 }
 
+void plan_store_take_only(struct model *model, enum family family)
+{
+	struct model_changes changes;
+
+	model_take_changes(model, family, &changes);
+	model_changes_done(&changes);
+}
+
 /* -- the store */
 
 struct plan_store *plan_store_new(const struct settings *settings, struct model *model,

@@ -63,6 +63,9 @@ void plan_store_on_conflict(struct plan_store *store, conflict_fn *fn, void *arg
 /* Hands on what was taken from the model; the caller ends it. */
 void plan_store_update(struct plan_store *store, struct model_changes *ret);
 
+/* For who plans nothing: takes the changes, so that the model's endpoint lists are those of now. */
+void plan_store_take_only(struct model *model, enum family family);
+
 /* Services that ask for what is not theirs, by kind. */
 const size_t *plan_store_conflicts(const struct plan_store *store);
 /* Service ports with a Local policy and only remote endpoints. */

@@ -17,6 +17,7 @@
 #include "backends/iptables/restore_writer.h"
 #include "backends/iptables/ruleset.h"
 #include "build.h"
+#include "plan_feed.h"
 
 #define CLUSTER_NODE    "node-a"
 #define CLUSTER_NODE_IP "192.168.0.2"
@@ -26,6 +27,7 @@ struct cluster {
 	struct settings settings;
 	struct ruleset_host host;
 	struct model *model;
+	struct plan_feed feed;
 	struct ruleset *ruleset;
 	int64_t now_ns;
 
@@ -64,11 +66,13 @@ attr_unused static void cluster_init(struct cluster *c, enum family family)
 		build_prefix(family == FAMILY_IPV4 ? "10.0.0.0/8" : "fd00:10::/64");
 	node_ports_init(&c->settings.node_ports, family, NULL, 0);
 	c->ruleset = ruleset_new(&c->settings, &c->host);
+	plan_feed_open(&c->feed, &c->settings, c->model);
 }
 
 attr_unused static void cluster_done(struct cluster *c)
 {
 	ruleset_free(c->ruleset);
+	plan_feed_close(&c->feed);
 	model_free(c->model);
 	node_ports_done(&c->settings.node_ports);
 	for (size_t i = 0; i < c->n_nat; i++)
@@ -178,7 +182,6 @@ attr_unused static void cluster_sync_on(struct cluster *c, const struct addr *ad
 {
 	cleanup_text struct text text = {0};
 	struct restore_writer writer;
-	struct model_changes changes;
 	struct ruleset_input input = {
 		.now_ns = c->now_ns,
 		.addresses_known = addresses != NULL,
@@ -187,8 +190,7 @@ attr_unused static void cluster_sync_on(struct cluster *c, const struct addr *ad
 	};
 	static const char *const none[1];
 
-	ruleset_begin(c->ruleset, c->model, c->now_ns, &changes, &c->begun);
-	model_changes_done(&changes);
+	ruleset_begin(c->ruleset, plan_feed_next(&c->feed), c->now_ns, &c->begun);
 	if (c->begun.wants_nat_chains) {
 		input.nat_chains = c->n_nat ? (const char *const *)c->nat : none;
 		input.n_nat_chains = c->n_nat;
@@ -202,6 +204,7 @@ attr_unused static void cluster_sync_on(struct cluster *c, const struct addr *ad
 	if (!c->fail)
 		cluster_apply(c);
 	ruleset_end(c->ruleset, !c->fail, c->now_ns);
+	plan_feed_end(&c->feed, !c->fail);
 }
 
 attr_unused static void cluster_sync(struct cluster *c)

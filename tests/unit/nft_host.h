@@ -53,6 +53,7 @@ attr_unused static void host_on_done(void *arg, const struct backend_result *res
 
 	host->result = *result;
 	host->synced = true;
+	plan_feed_end(&host->cluster.feed, result->error == 0);
 }
 
 attr_unused static void host_on_flushed(void *arg, const char *what)
@@ -126,6 +127,7 @@ attr_unused static void host_done(struct host *host)
 attr_unused static void host_restart(struct host *host)
 {
 	host->sync = nft_sync_free(host->sync);
+	plan_feed_end(&host->cluster.feed, false);
 	ruleset_free(host->cluster.ruleset);
 	host->cluster.ruleset = ruleset_new(&host->cluster.settings, &host->cluster.host);
 	host_start(host);
@@ -219,7 +221,7 @@ attr_unused static bool host_is_flushed(struct host *host)
 attr_unused static int host_try_sync(struct host *host)
 {
 	host->synced = false;
-	nft_sync_start(host->sync, host->cluster.model);
+	nft_sync_start(host->sync, plan_feed_next(&host->cluster.feed));
 	host_wait(host, host_is_synced);
 	return host->result.error;
 }
@@ -320,9 +322,12 @@ attr_unused static char *host_foretold(struct host *host, enum render_format for
 		.host = &host->cluster.host,
 	};
 	cleanup_text struct text text = {0};
+	struct plan_once once;
 
 	text_init(&text);
-	render(&input, host->cluster.model, format, &text, NULL);
+	plan_once_take(&once, &host->cluster.settings, host->cluster.model);
+	render(&input, once.delta, format, &text);
+	plan_once_done(&once);
 	return text_dup(&text);
 }
 

@@ -24,10 +24,12 @@
 
 #include "backends/modes.h"
 #include "base/log.h"
+#include "plan_feed.h"
 #include "plan_world.h"
 
 struct node_host {
 	struct world world;
+	struct plan_feed feed;
 	struct event_base *loop;
 	struct backend *backend;
 	struct backend_events events;
@@ -42,7 +44,7 @@ static void host_on_synced(void *arg, const struct backend_result *result)
 	struct node_host *host = arg;
 
 	host->result = *result;
-	host->result.changes = NULL;
+	plan_feed_end(&host->feed, result->error == 0);
 }
 
 static void host_on_flushed(void *arg, const char *what)
@@ -62,7 +64,7 @@ static void host_on_repaired(void *arg)
 
 attr_unused static void host_sync(struct node_host *host)
 {
-	backend_nftables.sync(host->backend, host->world.model);
+	backend_nftables.sync(host->backend, plan_feed_next(&host->feed));
 	if (host->result.error < 0)
 		fail_msg("%s", host->result.err.text);
 }
@@ -89,6 +91,7 @@ attr_unused static void host_init(struct node_host *host)
 		.arg = host,
 	};
 	host->loop = event_base_new();
+	plan_feed_open(&host->feed, &host->world.settings, host->world.model);
 	if (backend_nftables.open(host->loop, NULL, &host->world.settings, &host->events,
 				  &host->backend, &err) < 0)
 		fail_msg("%s", err.text);
@@ -107,6 +110,7 @@ attr_unused static void host_done(struct node_host *host)
 	log_set_fd(STDERR_FILENO);
 	close(host->log);
 	backend_nftables.close(host->backend);
+	plan_feed_close(&host->feed);
 	world_done(&host->world);
 	event_base_free(host->loop);
 }

@@ -15,7 +15,6 @@
 #include "inspect/walk.h"
 
 struct backend {
-	const struct settings *settings;
 	const struct backend_events *events;
 };
 
@@ -30,12 +29,13 @@ static int usable(const struct backend_host *host attr_unused, enum family famil
 }
 
 static int null_open(struct event_base *loop attr_unused,
-		     const struct backend_host *host attr_unused, const struct settings *settings,
+		     const struct backend_host *host attr_unused,
+		     const struct settings *settings attr_unused,
 		     const struct backend_events *events, struct backend **ret,
 		     struct err *err attr_unused)
 {
 	*ret = xcalloc(1, sizeof(**ret));
-	**ret = (struct backend){settings, events};
+	**ret = (struct backend){events};
 	return 0;
 }
 
@@ -44,17 +44,13 @@ static void null_close(struct backend *backend)
 	free(backend);
 }
 
-static void null_sync(struct backend *backend, struct model *model)
+static void null_sync(struct backend *backend, const struct plan_delta *delta)
 {
-	struct model_changes changes;
-	struct backend_result result = {.changes = &changes};
+	const struct backend_result result = {.full = delta->full};
 
-	model_take_changes(model, backend->settings->family, &changes);
-	result.services = changes.n_services;
 	null_backend_counts.syncs++;
-	null_backend_counts.services += changes.n_services;
+	null_backend_counts.services += delta->n_changes;
 	backend->events->synced(backend->events->arg, &result);
-	model_changes_done(&changes);
 	if (null_backend_counts.synced)
 		null_backend_counts.synced();
 }
@@ -94,7 +90,8 @@ static void render(const struct backend_render *input, struct text *ret)
 
 /* -- questions about rules that there are none of */
 
-static void *rules_new(const struct explain_input *input attr_unused)
+static void *rules_new(const struct explain_input *input attr_unused,
+		       const struct plan_delta *delta attr_unused)
 {
 	return NULL;
 }

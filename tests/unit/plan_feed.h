@@ -16,8 +16,9 @@
 struct plan_feed {
 	struct plan_store *store;
 	struct plan_reader *reader;
-	bool full;                    /* the next delta is */
-	struct model_changes changes; /* of the last one */
+	bool full;                      /* the next delta is */
+	struct model_changes changes;   /* of the last one */
+	const struct plan_delta *delta; /* which that is, until it has ended */
 };
 
 attr_unused static void plan_feed_open(struct plan_feed *feed, const struct settings *settings,
@@ -39,7 +40,7 @@ attr_unused static const struct plan_delta *plan_feed_next(struct plan_feed *fee
 {
 	model_changes_done(&feed->changes);
 	plan_store_update(feed->store, &feed->changes);
-	return plan_reader_take(feed->reader, feed->full);
+	return feed->delta = plan_reader_take(feed->reader, feed->full);
 }
 
 attr_unused static void plan_feed_end(struct plan_feed *feed, bool good)

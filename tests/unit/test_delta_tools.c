@@ -90,12 +90,10 @@ static size_t sync_with(struct cluster *c, const struct variant *variant)
 {
 	cleanup_text struct text text = {0};
 	struct ruleset_input input = {.now_ns = c->now_ns};
-	struct model_changes changes;
 	struct restore_writer writer;
 	size_t size;
 
-	ruleset_begin(c->ruleset, c->model, c->now_ns, &changes, &c->begun);
-	model_changes_done(&changes);
+	ruleset_begin(c->ruleset, plan_feed_next(&c->feed), c->now_ns, &c->begun);
 	restore_writer_init(&writer);
 	ruleset_write(c->ruleset, &input, &writer.txn, &c->stats);
 	restore_writer_finish(&writer, &text);
@@ -104,6 +102,7 @@ static size_t sync_with(struct cluster *c, const struct variant *variant)
 	if (size > 0)
 		restore(variant, &text);
 	ruleset_end(c->ruleset, true, c->now_ns);
+	plan_feed_end(&c->feed, true);
 	return size;
 }
 

@@ -271,8 +271,11 @@ static struct iptables_rules *iptables_of(struct world *world)
 {
 	struct iptables_rules *rules = iptables_rules_new(FAMILY_IPV4);
 	const struct host host = {&world->address, 1};
+	struct plan_once once;
 
-	iptables_rules_plan(rules, &world->settings, world->model, &host, NULL);
+	plan_once_take(&once, &world->settings, world->model);
+	iptables_rules_plan(rules, &world->settings, once.delta, &host, NULL);
+	plan_once_done(&once);
 	return rules;
 }
 

@@ -27,6 +27,9 @@ static struct fake {
 	int inside_error;    /* with this */
 	bool request_inside; /* a change arrives during such a sync */
 	int opened, closed, syncs, full_requests, watches, audits;
+	bool delta_full;            /* of the last sync */
+	struct backend_result told; /* to the observer, last */
+	size_t delta_services;      /* in its delta */
 	bool can_audit;
 	int64_t cost_ns; /* of syncs */
 	int log;         /* what was logged, as a file */
@@ -63,14 +66,12 @@ static void fake_close(struct backend *backend)
 	fake.closed += backend != NULL;
 }
 
-static void fake_sync(struct backend *backend, struct model *model)
+static void fake_sync(struct backend *backend, const struct plan_delta *delta)
 {
-	struct model_changes changes;
-
 	assert_ptr_equal(backend, &fake);
 	assert_false(fake.running);
-	model_take_changes(model, FAMILY_IPV4, &changes);
-	model_changes_done(&changes);
+	fake.delta_full = delta->full;
+	fake.delta_services = delta->n_changes;
 	fake.syncs++;
 	fake.running = true;
 	if (fake.request_inside)
@@ -148,6 +149,7 @@ static int set_up(void **state)
 	f->settings.sync_period_ns = 30 * S;
 	f->settings.min_sync_period_ns = 1 * S;
 	f->settings.min_sync_explicit = true;
+	f->settings.allow_external_ips = true;
 	*state = f;
 	return 0;
 }
@@ -289,6 +291,40 @@ static void a_failed_first_sync_is_tried_again(void **state)
 	assert_int_equal(fake.syncs, 2);
 	finish(0, NULL);
 	assert_int_equal(fake.watches, 1);
+}
+
+static void serve(struct fixture *f, const char *key, const char *ip)
+{
+	struct service *service = build_service(key, ip);
+
+	build_port(service, "", PROTOCOL_TCP, 80, 0);
+	build_external_ip(service, "198.51.100.1");
+	model_set_service(f->model, service);
+}
+
+static void a_delta_has_what_changed_and_after_a_failure_everything(void **state)
+{
+	struct fixture *f = *state;
+
+	make_sync(f);
+	serve(f, "ns/a", "10.96.0.1");
+	family_sync_start(f->sync);
+	assert_true(fake.delta_full);
+	finish(0, NULL);
+	serve(f, "ns/b", "10.96.0.2");
+	family_sync_request(f->sync);
+	pass(f, 1 * S);
+	assert_false(fake.delta_full);
+	assert_int_equal(fake.delta_services, 1);
+	finish(-EIO, "broken");
+	pass(f, 30 * S);
+	assert_true(fake.delta_full);
+	assert_int_equal(fake.delta_services, 2);
+	finish(0, NULL);
+	family_sync_request(f->sync);
+	pass(f, 1 * S);
+	assert_false(fake.delta_full);
+	assert_int_equal(fake.delta_services, 0);
 }
 
 static void a_good_sync_cancels_the_retry(void **state)
@@ -503,6 +539,9 @@ static void tell_queued(void *arg attr_unused, enum family family attr_unused)
 static void tell_synced(void *arg attr_unused, enum family family attr_unused,
 			const struct backend_result *result)
 {
+	assert_non_null(result->changes);
+	assert_int_equal(result->services, result->changes->n_services);
+	fake.told = *result;
 	note(result->error ? 'x' : 'd');
 }
 
@@ -540,9 +579,14 @@ static void an_observer_is_told_what_happens_in_its_order(void **state)
 	memset(told, 0, sizeof(told));
 	make_sync(f);
 	family_sync_observe(f->sync, &observer);
+	serve(f, "ns/a", "10.96.0.1");
+	serve(f, "ns/b", "10.96.0.2");
 	family_sync_start(f->sync);
 	family_sync_check(f->sync);
 	finish(0, NULL);
+	assert_int_equal(fake.told.services, 2);
+	assert_int_equal(fake.told.conflicts[CONFLICT_DESTINATION], 1);
+	assert_int_equal(count_logged("Two Services ask for the same destination"), 1);
 	family_sync_check(f->sync);
 	family_sync_request(f->sync);
 	family_sync_request_full(f->sync);
@@ -565,6 +609,7 @@ int main(void)
 		TEST(requests_merge_and_keep_their_distance),
 		TEST(a_request_during_a_sync_leads_to_another),
 		TEST(a_failed_first_sync_is_tried_again),
+		TEST(a_delta_has_what_changed_and_after_a_failure_everything),
 		TEST(a_good_sync_cancels_the_retry),
 		TEST(a_zone_change_asks_for_a_full_sync),
 		TEST(an_audit_is_a_full_sync_where_rules_cannot_be_compared),

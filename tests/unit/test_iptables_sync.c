@@ -8,6 +8,7 @@
 #include "fake_tools.h"
 #include "kernel/nfacct.h"
 #include "kernel/sysctl.h"
+#include "plan_feed.h"
 
 /* A backend on pretended tools and a pretended /proc. */
 struct context {
@@ -17,6 +18,7 @@ struct context {
 	struct settings settings;
 	struct backend_events events;
 	struct model *model;
+	struct plan_feed feed;
 	struct backend *backend;
 	struct err err;
 	bool synced, flushed;
@@ -29,6 +31,7 @@ static void on_synced(void *arg, const struct backend_result *result)
 
 	context->synced = true;
 	context->result = *result;
+	plan_feed_end(&context->feed, result->error == 0);
 }
 
 static void on_flushed(void *arg, const char *what)
@@ -73,6 +76,7 @@ static int set_up(void **state)
 		.sync_period_ns = 20 * CLOCK_NS_PER_MS,
 	};
 	node_ports_init(&context->settings.node_ports, FAMILY_IPV4, NULL, 0);
+	plan_feed_open(&context->feed, &context->settings, context->model);
 	return 0;
 }
 
@@ -81,6 +85,7 @@ static int tear_down(void **state)
 	struct context *context = *state;
 
 	backend_iptables.close(context->backend);
+	plan_feed_close(&context->feed);
 	model_free(context->model);
 	node_ports_done(&context->settings.node_ports);
 	event_base_free(context->loop);
@@ -122,7 +127,7 @@ static void add_service(struct context *context, const char *key, const char *ip
 static int run_sync(struct context *context)
 {
 	context->synced = false;
-	backend_iptables.sync(context->backend, context->model);
+	backend_iptables.sync(context->backend, plan_feed_next(&context->feed));
 	fake_wait(context->loop, &context->synced);
 	assert_false(backend_iptables.syncing(context->backend));
 	return context->result.error;
@@ -184,7 +189,7 @@ static void full_sync_ensures_jumps_then_restores_both_tables(void **state)
 	commands = text_dup(&expected);
 	fake_expect_log(&context->fake, commands);
 	assert_true(context->result.full);
-	assert_int_equal(context->result.services, 1);
+	assert_int_equal(context->feed.changes.n_services, 1);
 	assert_true(context->result.rules > 8);
 	assert_true(context->result.duration_ns > 0);
 	input = fake_read(&context->fake, "input");
@@ -424,7 +429,7 @@ static void changes_during_a_sync_wait_for_the_next(void **state)
 	open_backend(context);
 	add_service(context, "ns1/svc1", "172.30.0.41", "10.180.0.1");
 	context->synced = false;
-	backend_iptables.sync(context->backend, context->model);
+	backend_iptables.sync(context->backend, plan_feed_next(&context->feed));
 	assert_true(backend_iptables.syncing(context->backend));
 	add_service(context, "ns2/svc2", "172.30.0.42", "10.180.0.2");
 	model_remove_service(context->model, "ns1/svc1"); /* the plan of it stays good */
@@ -446,7 +451,7 @@ static void a_full_sync_asked_for_during_a_sync_is_not_forgotten(void **state)
 	open_backend(context);
 	assert_int_equal(run_sync(context), 0);
 	context->synced = false;
-	backend_iptables.sync(context->backend, context->model);
+	backend_iptables.sync(context->backend, plan_feed_next(&context->feed));
 	backend_iptables.need_full_sync(context->backend);
 	fake_wait(context->loop, &context->synced);
 	assert_false(context->result.full);
@@ -462,7 +467,7 @@ static void closing_ends_a_running_sync_silently(void **state)
 
 	open_backend(context);
 	context->synced = false;
-	backend_iptables.sync(context->backend, context->model);
+	backend_iptables.sync(context->backend, plan_feed_next(&context->feed));
 	for (int i = 0; i < 8; i++)
 		event_base_loop(context->loop, EVLOOP_ONCE);
 	backend_iptables.close(context->backend);

@@ -259,7 +259,7 @@ static void test_an_audit_gives_way_to_syncs(void **state)
 		host_remove(&host, gone);
 		host_serve(&host, new, i, "10.0.3.1 10.0.3.2");
 		host.synced = false;
-		nft_sync_start(host.sync, host.cluster.model);
+		nft_sync_start(host.sync, plan_feed_next(&host.cluster.feed));
 		assert_true(host.synced); /* a delta, at once */
 		assert_false(host.result.full);
 		assert_int_equal(stats(&host)->n_audits, 0);

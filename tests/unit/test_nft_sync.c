@@ -512,7 +512,7 @@ static bool is_settled(struct host *host)
 		return false;
 	if (host->flushed || host->result.error < 0) {
 		host->flushed = host->synced = false;
-		nft_sync_start(host->sync, host->cluster.model);
+		nft_sync_start(host->sync, plan_feed_next(&host->cluster.feed));
 		return false;
 	}
 	return host_is_right(host);
@@ -528,7 +528,7 @@ static void test_a_flush_while_a_sync_runs_is_made_good(void **state)
 
 		host_init(&host, family_of(state));
 		host_serve_many(&host, 300);
-		nft_sync_start(host.sync, host.cluster.model);
+		nft_sync_start(host.sync, plan_feed_next(&host.cluster.feed));
 		for (unsigned int i = 0; i < steps && !host.synced; i++)
 			event_base_loop(host.loop, EVLOOP_ONCE);
 		interrupted = !host.synced;
@@ -561,7 +561,7 @@ static void test_a_closed_engine_leaves_a_sync_unfinished(void **state)
 
 	host_init(&host, family_of(state));
 	host_serve_many(&host, 400);
-	nft_sync_start(host.sync, host.cluster.model);
+	nft_sync_start(host.sync, plan_feed_next(&host.cluster.feed));
 	event_base_loop(host.loop, EVLOOP_ONCE);
 	assert_true(nft_sync_running(host.sync));
 	host_restart(&host);

@@ -68,7 +68,7 @@ static void explain_and_diff_ask_the_row(void **state attr_unused)
 static void render_asks_the_row(void **state attr_unused)
 {
 	struct status_world *world = new_world();
-	const struct backend_render input = {.settings = &world->settings, .model = world->model};
+	const struct backend_render input = {.settings = &world->settings};
 	cleanup_text struct text text = {0};
 	cleanup_free char *words = NULL;
 

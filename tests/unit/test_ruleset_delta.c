@@ -149,8 +149,6 @@ static void check_totals(const struct ruleset_stats *delta, const struct ruleset
 {
 	assert_int_equal(delta->rules_total[TABLE_FILTER], full->rules_total[TABLE_FILTER]);
 	assert_int_equal(delta->rules_total[TABLE_NAT], full->rules_total[TABLE_NAT] + more);
-	assert_int_equal(delta->no_local_internal, full->no_local_internal);
-	assert_int_equal(delta->no_local_external, full->no_local_external);
 }
 
 static size_t count_rules(const char *text)
@@ -248,6 +246,19 @@ static size_t count_index(const struct life *life)
 	return n;
 }
 
+/* What was kept up by difference is what is found at once. */
+static void check_counts(const struct plan_store *kept, const struct plan_store *fresh)
+{
+	size_t internal, external, expected_internal, expected_external;
+
+	plan_store_count_no_local(kept, &internal, &external);
+	plan_store_count_no_local(fresh, &expected_internal, &expected_external);
+	assert_int_equal(internal, expected_internal);
+	assert_int_equal(external, expected_external);
+	assert_memory_equal(plan_store_conflicts(kept), plan_store_conflicts(fresh),
+			    CONFLICT_KIND_COUNT * sizeof(size_t));
+}
+
 /* Everything must be as one full sync on an empty host would leave it. */
 static void check_state(struct life *life)
 {
@@ -256,14 +267,16 @@ static void check_state(struct life *life)
 	struct fake_kernel expected = {0};
 	struct ruleset_input input = life_input(life);
 	struct ruleset_stats stats;
-	struct model_changes changes;
+	struct plan_once once;
 	struct ruleset_begun begun;
 
 	settings.mode.service_index = false;
-	ruleset_begin(fresh, life->c.model, life->c.now_ns, &changes, &begun);
+	assert_false(model_has_changes(life->c.model, settings.family));
+	plan_once_take(&once, &settings, life->c.model);
+	check_counts(life->c.feed.store, once.store);
+	ruleset_begin(fresh, once.delta, life->c.now_ns, &begun);
+	plan_once_done(&once);
 	assert_true(begun.full);
-	assert_int_equal(changes.n_services, 0);
-	model_changes_done(&changes);
 	write_words(fresh, &input, &expected, &stats);
 	ruleset_end(fresh, true, life->c.now_ns);
 	check_totals(&life->c.stats, &stats, count_index(life));
@@ -291,12 +304,16 @@ static void note_key(struct life *life, const char *key)
 		map_set(&life->uncommented, arena_strdup(life->names, key), &mark);
 }
 
-static void note_written(struct life *life, const struct model_changes *changes)
+static void note_written(struct life *life)
 {
+	const struct plan_delta *delta = life->c.feed.delta;
+
 	for (size_t i = 0; i < ruleset_n_services(life->c.ruleset) && life->c.stats.full; i++)
 		note_key(life, ruleset_service_key(life->c.ruleset, i));
-	for (size_t i = 0; i < changes->n_services; i++)
-		note_key(life, changes->services[i]);
+	for (size_t i = 0; i < delta->n_changes; i++)
+		note_key(life, delta->changes[i].key);
+	for (size_t i = 0; i < delta->n_renewed; i++)
+		note_key(life, delta->renewed[i].key);
 }
 
 /* The kernel refuses to delete a chain that a foreign rule leads to, and all that comes with it. */
@@ -348,7 +365,7 @@ static void carry_out(struct life *life, const struct ruleset_input *input, cons
 	if (again.full)
 		check_stream(life, input, text);
 	check_idle(life, changes, text);
-	note_written(life, changes);
+	note_written(life);
 	*(life->c.stats.full ? &seen.fulls : &seen.deltas) += 1;
 }
 
@@ -358,9 +375,9 @@ static bool sync_once(struct life *life, bool fail)
 	cleanup_free char *text = NULL;
 	struct ruleset_input input = life_input(life);
 	struct map held = {0};
-	struct model_changes changes;
 
-	ruleset_begin(life->c.ruleset, life->c.model, life->c.now_ns, &changes, &life->c.begun);
+	ruleset_begin(life->c.ruleset, plan_feed_next(&life->c.feed), life->c.now_ns,
+		      &life->c.begun);
 	if (life->held)
 		map_set(&held, life->held, life);
 	if (life->c.begun.wants_nat_chains)
@@ -373,12 +390,12 @@ static bool sync_once(struct life *life, bool fail)
 		fail = true;
 	}
 	if (!fail)
-		carry_out(life, &input, text, &changes);
+		carry_out(life, &input, text, &life->c.feed.changes);
 	else if (random_one_in(&life->random, 2))
 		fake_kernel_restore(&life->text, text, false);
 	ruleset_end(life->c.ruleset, !fail, life->c.now_ns);
+	plan_feed_end(&life->c.feed, !fail);
 	map_done(&held);
-	model_changes_done(&changes);
 	seen.failed += fail;
 	return !fail;
 }

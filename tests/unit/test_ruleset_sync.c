@@ -310,16 +310,15 @@ static void failures_in_a_row_stay_full(void **state attr_unused)
 /* A wish that comes while a sync runs is not forgotten when that sync succeeds. */
 static void a_full_sync_asked_for_during_a_sync_is_the_next(void **state attr_unused)
 {
-	struct model_changes changes;
 	struct ruleset_begun begun;
 	struct cluster c;
 
 	sync_first(&c);
-	ruleset_begin(c.ruleset, c.model, c.now_ns, &changes, &begun);
-	model_changes_done(&changes);
+	ruleset_begin(c.ruleset, plan_feed_next(&c.feed), c.now_ns, &begun);
 	assert_false(begun.full);
 	ruleset_need_full_sync(c.ruleset);
 	ruleset_end(c.ruleset, true, c.now_ns);
+	plan_feed_end(&c.feed, true);
 	cluster_sync(&c);
 	assert_true(c.stats.full);
 	cluster_done(&c);
@@ -328,15 +327,14 @@ static void a_full_sync_asked_for_during_a_sync_is_the_next(void **state attr_un
 /* A sync that stops before its transaction (a jump rule that cannot be written) loses nothing. */
 static void a_sync_that_ends_before_writing_is_made_up_for(void **state attr_unused)
 {
-	struct model_changes changes;
 	struct ruleset_begun begun;
 	struct cluster c;
 
 	sync_first(&c);
 	add_third(&c);
-	ruleset_begin(c.ruleset, c.model, c.now_ns, &changes, &begun);
-	model_changes_done(&changes);
+	ruleset_begin(c.ruleset, plan_feed_next(&c.feed), c.now_ns, &begun);
 	ruleset_end(c.ruleset, false, c.now_ns);
+	plan_feed_end(&c.feed, false);
 	cluster_sync(&c);
 	assert_true(c.stats.full);
 	assert_true(cluster_has_chain(&c, SVC3));

@@ -157,8 +157,11 @@ static void render_as(struct cluster *c, enum render_format format, struct text 
 		.addresses = addresses,
 		.n_addresses = ARRAY_SIZE(addresses),
 	};
+	struct plan_once once;
 
-	render(&input, c->model, format, ret, NULL);
+	plan_once_take(&once, &c->settings, c->model);
+	render(&input, once.delta, format, ret);
+	plan_once_done(&once);
 }
 
 static void check_with_tools(struct cluster *c)

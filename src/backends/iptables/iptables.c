@@ -183,14 +183,6 @@ static int open_writer(struct backend *backend, struct err *err)
 	return 0;
 }
 
-static void on_conflict(void *arg, const struct conflict *conflict)
-{
-	const struct backend *backend = arg;
-
-	if (backend->events->conflict)
-		backend->events->conflict(backend->events->arg, conflict);
-}
-
 static int backend_open(struct event_base *loop, const struct backend_host *host,
 			const struct settings *settings, const struct backend_events *events,
 			struct backend **ret, struct err *err)
@@ -203,7 +195,6 @@ static int backend_open(struct event_base *loop, const struct backend_host *host
 	backend->settings = settings;
 	backend->events = events;
 	backend->ruleset = ruleset_new(settings, &backend->host);
-	ruleset_on_conflict(backend->ruleset, on_conflict, backend);
 	r = set_up_host(backend, err);
 	if (r >= 0)
 		r = open_writer(backend, err);
@@ -281,12 +272,12 @@ static void on_synced(void *arg, const struct backend_result *result)
 	backend->events->synced(backend->events->arg, result);
 }
 
-static void backend_sync(struct backend *backend, struct model *model)
+static void backend_sync(struct backend *backend, const struct plan_delta *delta)
 {
 	if (backend->nft_sync)
-		nft_sync_start(backend->nft_sync, model);
+		nft_sync_start(backend->nft_sync, delta);
 	else
-		sync_start(backend->sync, model);
+		sync_start(backend->sync, delta);
 }
 
 static unsigned int needs(const struct backend *backend)
@@ -391,7 +382,7 @@ static void render_rules(const struct backend_render *input, struct text *ret)
 				      .host = &host,
 				      .addresses = input->addresses,
 				      .n_addresses = input->n_addresses},
-	       input->model, format, ret, NULL);
+	       input->delta, format, ret);
 }
 
 extern const struct inspect_ops inspect_iptables;

@@ -72,12 +72,18 @@ void nft_left_tell_accepted(struct nft_left *left)
 	}
 }
 
-bool nft_left_any_changed(const struct nft_left *left, const struct model_changes *changes)
+static bool has_any(const struct map *left, const struct plan_change *changes, size_t n)
 {
-	for (size_t i = 0; i < changes->n_services && left->left.count > 0; i++)
-		if (map_get(&left->left, changes->services[i]))
+	for (size_t i = 0; i < n && left->count > 0; i++)
+		if (map_get(left, changes[i].key))
 			return true;
 	return false;
+}
+
+bool nft_left_any_changed(const struct nft_left *left, const struct plan_delta *delta)
+{
+	return has_any(&left->left, delta->changes, delta->n_changes) ||
+	       has_any(&left->left, delta->renewed, delta->n_renewed);
 }
 
 /* -- chains that foreign rules lead to */

@@ -14,7 +14,7 @@
 #include "backends/backend.h"
 #include "base/err.h"
 #include "base/map.h"
-#include "model/model.h"
+#include "plan/plan_store.h"
 
 struct nft_left {
 	enum family family;
@@ -34,4 +34,5 @@ void nft_left_hold(struct nft_left *left, const char *nat_chain);
 void nft_left_retry(struct nft_left *left);
 /* All have had their chance: those that are not in `left` again were taken. */
 void nft_left_tell_accepted(struct nft_left *left);
-bool nft_left_any_changed(const struct nft_left *left, const struct model_changes *changes);
+/* Did one that is left out change? delta: not a full one, after which all are tried again anyway. */
+bool nft_left_any_changed(const struct nft_left *left, const struct plan_delta *delta);

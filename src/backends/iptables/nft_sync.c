@@ -76,9 +76,6 @@ static void count_rules(const struct nft_sync *sync, struct backend_result *ret)
 
 	static_assert(ARRAY_SIZE(tables) == BACKEND_TABLE_COUNT, "one for each");
 	ruleset_count(sync->input.ruleset, &stats);
-	ret->no_local_internal = stats.no_local_internal;
-	ret->no_local_external = stats.no_local_external;
-	memcpy(ret->conflicts, ruleset_conflicts(sync->input.ruleset), sizeof(ret->conflicts));
 	for (size_t i = 0; i < BACKEND_TABLE_COUNT; i++) {
 		enum table table = tables[i];
 
@@ -104,13 +101,10 @@ static void log_sync_repair(struct nft_sync *sync)
 void nft_sync_finish(struct nft_sync *sync, int error, const struct err *err)
 {
 	int64_t now = clock_now_ns();
-	struct model_changes changes = sync->changes;
 	struct backend_result result = {
 		.error = error,
 		.write_failed = error < 0,
 		.full = sync->begun.full,
-		.services = changes.n_services,
-		.changes = &changes,
 		.duration_ns = now - sync->started_ns,
 	};
 
@@ -124,11 +118,9 @@ void nft_sync_finish(struct nft_sync *sync, int error, const struct err *err)
 	count_rules(sync, &result);
 	sync->good = error == 0;
 	sync->syncing = false;
-	sync->changes = (struct model_changes){0};
 	if (sync->audit)
 		nft_sync_wake_at(sync, 0); /* the one in the background goes on */
 	sync->input.done(sync->input.arg, &result);
-	model_changes_done(&changes);
 	nft_repair_plan(sync);
 }
 
@@ -229,21 +221,20 @@ static void give_way(struct nft_sync *sync)
 	nft_damage_merge(&sync->damage, &sync->being_repaired);
 }
 
-void nft_sync_start(struct nft_sync *sync, struct model *model)
+void nft_sync_start(struct nft_sync *sync, const struct plan_delta *delta)
 {
 	assert(!sync->syncing);
 	give_way(sync);
 	sync->syncing = true;
 	sync->started_ns = clock_now_ns();
 	memcpy(sync->n_rules_before, sync->link.n_rules, sizeof(sync->n_rules_before));
-	ruleset_begin(sync->input.ruleset, model, sync->started_ns, &sync->changes, &sync->begun);
+	ruleset_begin(sync->input.ruleset, delta, sync->started_ns, &sync->begun);
 	if (sync->begun.full)
 		ensure_counters(sync);
 	if (sync->begun.wants_addresses)
 		host_facts_addresses(sync->family, &sync->addresses);
 	nft_listener_drain(sync->listener);
-	if (sync->begun.full || sync->damage.flushed ||
-	    nft_left_any_changed(&sync->left, &sync->changes))
+	if (sync->begun.full || sync->damage.flushed || nft_left_any_changed(&sync->left, delta))
 		sync_everything(sync);
 	else
 		sync_delta(sync);
@@ -307,7 +298,6 @@ struct nft_sync *nft_sync_free(struct nft_sync *sync)
 	nft_audit_free(sync->audit);
 	if (sync->syncing)
 		ruleset_end(sync->input.ruleset, false, clock_now_ns());
-	model_changes_done(&sync->changes);
 	nft_listener_free(sync->listener);
 	nft_link_close(&sync->link);
 	nft_damage_done(&sync->damage);

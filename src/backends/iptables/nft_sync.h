@@ -54,7 +54,7 @@ struct nft_sync_stats {
 int nft_sync_new(const struct nft_sync_input *input, struct nft_sync **ret, struct err *err);
 struct nft_sync *nft_sync_free(struct nft_sync *sync); /* as sync_free() */
 
-void nft_sync_start(struct nft_sync *sync, struct model *model);
+void nft_sync_start(struct nft_sync *sync, const struct plan_delta *delta);
 bool nft_sync_running(const struct nft_sync *sync);
 /* Looks at everything, as soon as no sync runs, and logs what was found. */
 void nft_sync_audit(struct nft_sync *sync);

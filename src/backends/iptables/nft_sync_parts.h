@@ -60,7 +60,6 @@ struct nft_sync {
 	bool syncing;
 	int64_t started_ns;
 	struct ruleset_begun begun;
-	struct model_changes changes;
 	size_t n_rules_before[TABLE_COUNT];
 
 	struct host_addresses addresses; /* as of the last sync that wanted them */

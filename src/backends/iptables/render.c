@@ -11,24 +11,25 @@ const char *const render_formats[] = {
 };
 
 static void render_transaction(struct ruleset *ruleset, const struct render_input *input,
-			       struct txn *txn, struct ruleset_stats *ret)
+			       struct txn *txn)
 {
+	struct ruleset_stats ignored;
 	struct ruleset_input facts = {
 		.addresses_known = input->addresses != NULL,
 		.addresses = input->addresses,
 		.n_addresses = input->n_addresses,
 	};
 
-	ruleset_write(ruleset, &facts, txn, ret);
+	ruleset_write(ruleset, &facts, txn, &ignored);
 }
 
 static void render_restore(struct ruleset *ruleset, const struct render_input *input,
-			   struct text *ret, struct ruleset_stats *ret_stats)
+			   struct text *ret)
 {
 	struct restore_writer writer;
 
 	restore_writer_init(&writer);
-	render_transaction(ruleset, input, &writer.txn, ret_stats);
+	render_transaction(ruleset, input, &writer.txn);
 	restore_writer_finish(&writer, ret);
 	restore_writer_done(&writer);
 }
@@ -48,33 +49,27 @@ static void render_around(struct save_writer *writer)
 		txn_chain(txn, (enum table)i, CHAIN_CANARY);
 }
 
-static void render_save(struct ruleset *ruleset, const struct render_input *input, struct text *ret,
-			struct ruleset_stats *ret_stats)
+static void render_save(struct ruleset *ruleset, const struct render_input *input, struct text *ret)
 {
 	struct save_writer *writer = save_writer_new(input->settings->family);
 
 	render_around(writer);
-	render_transaction(ruleset, input, save_writer_txn(writer), ret_stats);
+	render_transaction(ruleset, input, save_writer_txn(writer));
 	save_writer_finish(writer, ret);
 	save_writer_free(writer);
 }
 
-void render(const struct render_input *input, struct model *model, enum render_format format,
-	    struct text *ret, struct ruleset_stats *ret_stats)
+void render(const struct render_input *input, const struct plan_delta *delta,
+	    enum render_format format, struct text *ret)
 {
 	struct ruleset *ruleset = ruleset_new(input->settings, input->host);
-	struct ruleset_stats stats;
-	struct model_changes changes;
 	struct ruleset_begun begun;
 
-	ruleset_begin(ruleset, model, 0, &changes, &begun);
-	model_changes_done(&changes);
+	ruleset_begin(ruleset, delta, 0, &begun);
 	if (format == RENDER_RESTORE)
-		render_restore(ruleset, input, ret, &stats);
+		render_restore(ruleset, input, ret);
 	else
-		render_save(ruleset, input, ret, &stats);
+		render_save(ruleset, input, ret);
 	ruleset_end(ruleset, true, 0);
 	ruleset_free(ruleset);
-	if (ret_stats)
-		*ret_stats = stats;
 }

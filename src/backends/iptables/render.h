@@ -25,9 +25,6 @@ struct render_input {
 	size_t n_addresses;
 };
 
-/*
- * Appends to *ret. Takes the family's pending changes out of the model, as any sync does. ret_stats
- * may be NULL.
- */
-void render(const struct render_input *input, struct model *model, enum render_format format,
-	    struct text *ret, struct ruleset_stats *ret_stats);
+/* Appends to *ret. delta: a full one. */
+void render(const struct render_input *input, const struct plan_delta *delta,
+	    enum render_format format, struct text *ret);

@@ -8,17 +8,12 @@
 #include "backends/iptables/index_rules.h"
 #include "backends/iptables/service_delta.h"
 #include "backends/iptables/service_set.h"
-#include "plan/address_owners.h"
 
 /*
- * The wanted state is kept as plans, by key. A full sync plans everything anew, since what makes it
- * full (another zone, a failure, an hour gone by) may concern every plan, and writes all of it. Any
- * other sync is the difference between what stands and what is wanted. It costs what changed, not
- * what there is: it plans the services that changed, keeps their old rules beside the new ones until
- * it has ended, and walks no others; sums are kept up by difference.
- *
- * A destination that two Services ask for has entries of its owner alone. When another one becomes that, the
- * two are written with those that changed: their plans are the same, what is withheld of them is not.
+ * The wanted state is kept as plans, by key. A full sync writes all of it. Any other sync is the
+ * difference between what stands and what is wanted. It costs what changed, not what there is: it
+ * keeps the old rules of services that changed beside the new ones until it has ended, and walks no
+ * others; sums are kept up by difference.
  *
  * What stands was written with flags that may have changed since: those of the host are remembered,
  * and a change makes the next sync full; comments on endpoints are remembered for each Service.
@@ -29,27 +24,15 @@ struct change {
 	struct service_rules *new; /* in the set; NULL: gone */
 };
 
-/* What all services together have. */
-struct sums {
-	size_t rules[TABLE_COUNT];
-	size_t no_local_internal, no_local_external;
-};
-
 struct ruleset {
 	const struct settings *settings;
 	const struct ruleset_host *host;
 	struct ruleset_host applied_host; /* as it was when the rules were written */
 
 	struct service_set services;
-	struct address_owners owners; /* of what those ask for */
-	struct conflicts conflicts;
-	conflict_fn *on_conflict; /* or NULL */
-	void *conflict_arg;
-	struct addr *node_addresses; /* as the Node says */
-	size_t n_node_addresses;
 	struct change *changes; /* since the sync before the one that has begun */
 	size_t n_changes, changes_capacity;
-	struct sums sums;            /* as of the last sync that went well */
+	size_t n_rules[TABLE_COUNT]; /* of all services, as of the last sync that went well */
 	struct service_index *index; /* NULL: none */
 	struct fixed_list fixed;     /* wanted; applied_fixed stand */
 	struct fixed_list applied_fixed;
@@ -77,11 +60,8 @@ struct ruleset *ruleset_new(const struct settings *settings, const struct rulese
 
 static void forget_changes(struct ruleset *ruleset)
 {
-	for (size_t i = 0; i < ruleset->n_changes; i++) {
+	for (size_t i = 0; i < ruleset->n_changes; i++)
 		service_rules_free(ruleset->changes[i].old);
-		if (ruleset->changes[i].new)
-			ruleset->changes[i].new->fresh = false;
-	}
 	ruleset->n_changes = 0;
 }
 
@@ -92,9 +72,6 @@ struct ruleset *ruleset_free(struct ruleset *ruleset)
 	forget_changes(ruleset);
 	free(ruleset->changes);
 	free(ruleset->stale);
-	address_owners_done(&ruleset->owners);
-	conflicts_done(&ruleset->conflicts);
-	free(ruleset->node_addresses);
 	service_set_done(&ruleset->services);
 	service_index_free(ruleset->index);
 	fixed_list_done(&ruleset->fixed);
@@ -106,17 +83,6 @@ struct ruleset *ruleset_free(struct ruleset *ruleset)
 void ruleset_need_full_sync(struct ruleset *ruleset)
 {
 	ruleset->need_full = true;
-}
-
-void ruleset_on_conflict(struct ruleset *ruleset, conflict_fn *fn, void *arg)
-{
-	ruleset->on_conflict = fn;
-	ruleset->conflict_arg = arg;
-}
-
-const size_t *ruleset_conflicts(const struct ruleset *ruleset)
-{
-	return ruleset->conflicts.counts;
 }
 
 /* -- begin */
@@ -142,147 +108,61 @@ static struct rule_output begin_fixed_output(const struct ruleset *ruleset, stru
 	return output;
 }
 
-static struct service_rules *make_service(const struct ruleset *ruleset, const struct model *model,
-					  const char *key)
-{
-	struct service_plan *plan = plan_service(ruleset->settings, model, key);
-
-	return plan ? service_rules_new(plan, !ruleset->large_cluster) : NULL;
-}
-
-/* -- who owns what */
-
-struct judgement {
-	struct ruleset *ruleset;
-	struct service_rules *service; /* the one judged, if it is one alone */
-	const struct destination *destination;
-	const struct service *owner;
-};
-
+/* In a full sync nobody asks for the old ones. */
 static void note_change(struct ruleset *ruleset, struct service_rules *old,
 			struct service_rules *new)
 {
+	if (ruleset->full) {
+		service_rules_free(old);
+		return;
+	}
 	array_grow(&ruleset->changes, &ruleset->changes_capacity, ruleset->n_changes,
 		   sizeof(*ruleset->changes));
 	ruleset->changes[ruleset->n_changes++] = (struct change){old, new};
-	if (new)
-		new->fresh = true;
 }
 
-/* The rules that this sync writes for the Service; it becomes one that has changed. */
-static struct service_rules *freshen(struct ruleset *ruleset, struct service_rules *old)
+static void take_change(struct ruleset *ruleset, const struct plan_change *change)
 {
-	struct service_rules *new;
+	struct service_rules *old, *new = NULL;
 
-	if (old->fresh || ruleset->full)
-		return old;
-	new = service_rules_again(old);
-	service_set_put(&ruleset->services, new);
-	note_change(ruleset, old, new);
-	return new;
+	if (change->wanted)
+		new = service_rules_new(change->wanted, !ruleset->large_cluster);
+	old = new ? service_set_put(&ruleset->services, new)
+		  : service_set_remove(&ruleset->services, change->key);
+	if (old || new)
+		note_change(ruleset, old, new);
 }
 
-static void judge(void *arg, const struct service *service, bool external attr_unused,
-		  bool balancer attr_unused)
+static void take_renewed(struct ruleset *ruleset, const struct plan_change *change)
 {
-	const struct judgement *judgement = arg;
-	struct ruleset *ruleset = judgement->ruleset;
-	struct service_rules *rules = service_set_get(&ruleset->services, service->key);
-	bool lost = service != judgement->owner;
+	struct service_rules *rules = service_set_get(&ruleset->services, change->key);
 
-	if (withheld_has(rules->withheld, judgement->destination) != lost)
-		withheld_set(&freshen(ruleset, rules)->withheld, judgement->destination, lost);
-}
+	struct service_plan *old = rules->plan;
 
-/* All that ask for a destination that is no longer the same one's. */
-static void judge_all(void *arg, const struct destination *destination)
-{
-	struct ruleset *ruleset = arg;
-	bool unused;
-	struct judgement judgement = {
-		.ruleset = ruleset,
-		.destination = destination,
-		.owner = address_owners_of(&ruleset->owners, destination, &unused),
-	};
-
-	if (!destination->whole)
-		address_owners_each(&ruleset->owners, destination, judge, &judgement);
-}
-
-static bool asks_anew(const struct change *change)
-{
-	return !change->old || !change->new ||
-	       change->old->plan->service != change->new->plan->service;
-}
-
-static void change_owners(struct ruleset *ruleset, const struct change *change)
-{
-	if (!asks_anew(change)) {
-		change->new->withheld = withheld_copy(change->old->withheld);
+	if (rules->endpoint_comments == ruleset->large_cluster) {
+		take_change(ruleset, change);
 		return;
 	}
-	if (change->old)
-		address_owners_remove(&ruleset->owners, change->old->plan);
-	if (change->new)
-		address_owners_add(&ruleset->owners, change->new->plan);
+	rules->plan = service_plan_ref(change->wanted);
+	service_set_put(&ruleset->services, rules); /* the key is that of the plan */
+	service_plan_unref(old);
 }
 
-static void judge_own(void *arg, const struct destination *destination)
-{
-	struct judgement *judgement = arg;
-	struct service_rules *service = judgement->service;
-	bool unused;
-
-	if (address_owners_of(&judgement->ruleset->owners, destination, &unused) !=
-	    service->plan->service)
-		withheld_set(&service->withheld, destination, true);
-}
-
-/* Adds to the changes those Services that get or lose what others ask for. */
-static void settle_owners(struct ruleset *ruleset)
-{
-	size_t n = ruleset->n_changes;
-
-	for (size_t i = 0; i < n; i++)
-		change_owners(ruleset, &ruleset->changes[i]);
-	for (size_t i = 0; i < n; i++) {
-		const struct change *change = &ruleset->changes[i];
-		struct judgement judgement = {.ruleset = ruleset, .service = change->new};
-
-		if (asks_anew(change) && change->new)
-			destination_each(change->new->plan, judge_own, &judgement);
-	}
-	address_owners_each_moved(&ruleset->owners, judge_all, ruleset);
-}
-
-static void own_all(struct ruleset *ruleset)
+static void take_delta(struct ruleset *ruleset, const struct plan_delta *delta)
 {
 	const struct service_set *services = &ruleset->services;
 
+	if (delta->full)
+		service_set_done(&ruleset->services);
+	for (size_t i = 0; i < delta->n_changes; i++)
+		take_change(ruleset, &delta->changes[i]);
+	for (size_t i = 0; i < delta->n_renewed; i++)
+		take_renewed(ruleset, &delta->renewed[i]);
+	if (!ruleset->full)
+		return;
 	for (size_t i = 0; i < services->n; i++)
-		address_owners_add(&ruleset->owners, services->v[i]->plan);
-	for (size_t i = 0; i < services->n; i++) {
-		struct judgement judgement = {.ruleset = ruleset, .service = services->v[i]};
-
-		destination_each(services->v[i]->plan, judge_own, &judgement);
-	}
-}
-
-static void plan_all(struct ruleset *ruleset, struct model *model)
-{
-	const struct service *service;
-	size_t at = 0;
-
-	address_owners_done(&ruleset->owners);
-	service_set_done(&ruleset->services);
-	while ((service = model_next_service(model, &at))) {
-		struct service_rules *rules = make_service(ruleset, model, service->key);
-
-		if (rules)
-			service_set_put(&ruleset->services, rules);
-	}
+		services->v[i]->endpoint_comments = !ruleset->large_cluster;
 	service_set_sort(&ruleset->services);
-	own_all(ruleset);
 }
 
 static void index_all(struct ruleset *ruleset)
@@ -311,32 +191,6 @@ static void index_changed(struct ruleset *ruleset)
 	service_index_settle(ruleset->index);
 }
 
-static void plan_changed(struct ruleset *ruleset, struct model *model,
-			 const struct model_changes *changes)
-{
-	for (size_t i = 0; i < changes->n_services; i++) {
-		const char *key = changes->services[i];
-		struct change change = {.new = make_service(ruleset, model, key)};
-
-		change.old = change.new ? service_set_put(&ruleset->services, change.new)
-					: service_set_remove(&ruleset->services, key);
-		if (change.old || change.new)
-			note_change(ruleset, change.old, change.new);
-	}
-	settle_owners(ruleset);
-}
-
-static void note_node(struct ruleset *ruleset, const struct node *node)
-{
-	ruleset->n_node_addresses = node ? node->n_addresses : 0;
-	if (ruleset->n_node_addresses == 0)
-		return;
-	ruleset->node_addresses =
-		xrealloc(ruleset->node_addresses, node->n_addresses * sizeof(*node->addresses));
-	memcpy(ruleset->node_addresses, node->addresses,
-	       node->n_addresses * sizeof(*node->addresses));
-}
-
 /* Is an unasked-for full sync due? Judged before the new size of the cluster is known. */
 static bool full_sync_is_due(const struct ruleset *ruleset, int64_t now_ns)
 {
@@ -353,25 +207,19 @@ static bool host_changed(const struct ruleset *ruleset)
 	       a->nfacct_invalid != b->nfacct_invalid || a->nfacct_localhost != b->nfacct_localhost;
 }
 
-void ruleset_begin(struct ruleset *ruleset, struct model *model, int64_t now_ns,
-		   struct model_changes *ret_changes, struct ruleset_begun *ret)
+void ruleset_begin(struct ruleset *ruleset, const struct plan_delta *delta, int64_t now_ns,
+		   struct ruleset_begun *ret)
 {
-	enum family family = ruleset->settings->family;
-
-	model_take_changes(model, family, ret_changes);
-	ruleset->full =
-		ruleset->need_full || full_sync_is_due(ruleset, now_ns) || host_changed(ruleset);
+	ruleset->full = delta->full || ruleset->need_full || full_sync_is_due(ruleset, now_ns) ||
+			host_changed(ruleset);
 	ruleset->need_full = false; /* who asks for one from here on gets another */
-	ruleset->large_cluster = model_count_endpoints(model, family) > RULESET_LARGE_CLUSTER;
+	ruleset->large_cluster = delta->n_endpoints > RULESET_LARGE_CLUSTER;
 	forget_changes(ruleset);
-	note_node(ruleset, model_node(model));
-	if (ruleset->full) {
-		plan_all(ruleset, model);
+	take_delta(ruleset, delta);
+	if (ruleset->full)
 		index_all(ruleset);
-	} else {
-		plan_changed(ruleset, model, ret_changes);
+	else
 		index_changed(ruleset);
-	}
 	ret->full = ruleset->full;
 	ret->wants_nat_chains = ruleset->full;
 	ret->wants_addresses = !ruleset->settings->node_ports.match_all;
@@ -379,59 +227,37 @@ void ruleset_begin(struct ruleset *ruleset, struct model *model, int64_t now_ns,
 
 /* -- counting */
 
-static void add_sums(struct sums *sums, const struct service_rules *service)
+static void add_rules(size_t rules[static TABLE_COUNT], const struct service_rules *service,
+		      size_t times)
 {
-	for (size_t i = 0; i < TABLE_COUNT; i++)
-		sums->rules[i] += service->n_leading[i] + service->n_following[i];
-	sums->rules[TABLE_NAT] += service->n_own_rules;
-	for (size_t i = 0; i < service->plan->n_ports; i++) {
-		sums->no_local_internal += service->plan->ports[i].internal == PLAN_DROP;
-		sums->no_local_external += service->plan->ports[i].external == PLAN_DROP;
-	}
+	for (size_t i = 0; service && i < TABLE_COUNT; i++)
+		rules[i] += times * (service->n_leading[i] + service->n_following[i]);
+	if (service)
+		rules[TABLE_NAT] += times * service->n_own_rules;
 }
 
-static void subtract_sums(struct sums *sums, const struct service_rules *service)
+/* Of all services. */
+static void count_rules(const struct ruleset *ruleset, size_t ret[static TABLE_COUNT])
 {
-	struct sums own = {0};
-
-	add_sums(&own, service);
-	for (size_t i = 0; i < TABLE_COUNT; i++)
-		sums->rules[i] -= own.rules[i];
-	sums->no_local_internal -= own.no_local_internal;
-	sums->no_local_external -= own.no_local_external;
-}
-
-static struct sums sum_up(const struct ruleset *ruleset)
-{
-	struct sums sums = {0};
-
-	if (ruleset->full) {
-		for (size_t i = 0; i < ruleset->services.n; i++)
-			add_sums(&sums, ruleset->services.v[i]);
-		return sums;
-	}
-	sums = ruleset->sums;
+	memset(ret, 0, TABLE_COUNT * sizeof(*ret));
+	if (!ruleset->full)
+		memcpy(ret, ruleset->n_rules, sizeof(ruleset->n_rules));
+	for (size_t i = 0; ruleset->full && i < ruleset->services.n; i++)
+		add_rules(ret, ruleset->services.v[i], 1);
 	for (size_t i = 0; i < ruleset->n_changes; i++) {
-		if (ruleset->changes[i].old)
-			subtract_sums(&sums, ruleset->changes[i].old);
-		if (ruleset->changes[i].new)
-			add_sums(&sums, ruleset->changes[i].new);
+		add_rules(ret, ruleset->changes[i].old, (size_t)-1);
+		add_rules(ret, ruleset->changes[i].new, 1);
 	}
-	return sums;
 }
 
 void ruleset_count(const struct ruleset *ruleset, struct ruleset_stats *ret)
 {
-	struct sums sums = sum_up(ruleset);
-
 	*ret = (struct ruleset_stats){
 		.full = ruleset->full,
 		.large_cluster = ruleset->large_cluster,
-		.no_local_internal = sums.no_local_internal,
-		.no_local_external = sums.no_local_external,
 		.chains_deleted = ruleset->n_deleted,
 	};
-	memcpy(ret->rules_total, sums.rules, sizeof(ret->rules_total));
+	count_rules(ruleset, ret->rules_total);
 	fixed_list_count(&ruleset->fixed, ret->rules_total);
 	if (ruleset->index)
 		ret->rules_total[TABLE_NAT] += service_index_rules(ruleset->index);
@@ -586,7 +412,10 @@ void ruleset_write(struct ruleset *ruleset, const struct ruleset_input *input, s
 
 static void note_applied(struct ruleset *ruleset, int64_t now_ns)
 {
-	ruleset->sums = sum_up(ruleset);
+	size_t n_rules[TABLE_COUNT];
+
+	count_rules(ruleset, n_rules);
+	memcpy(ruleset->n_rules, n_rules, sizeof(n_rules));
 	if (ruleset->index)
 		service_index_applied(ruleset->index);
 	fixed_list_copy(&ruleset->applied_fixed, &ruleset->fixed);
@@ -596,48 +425,12 @@ static void note_applied(struct ruleset *ruleset, int64_t now_ns)
 	ruleset->last_full_ns = now_ns;
 }
 
-static void look_at_changes(struct ruleset *ruleset, const struct conflicts_view *view)
-{
-	for (size_t i = 0; i < ruleset->n_changes; i++) {
-		const struct change *change = &ruleset->changes[i];
-
-		if (asks_anew(change))
-			conflicts_look(&ruleset->conflicts, view,
-				       change->old ? change->old->plan : NULL,
-				       change->new ? change->new->plan : NULL);
-	}
-	conflicts_look_moved(&ruleset->conflicts, view);
-}
-
-static void look_for_conflicts(struct ruleset *ruleset)
-{
-	const struct conflicts_view view = {
-		.owners = &ruleset->owners,
-		.node_addresses = ruleset->node_addresses,
-		.n_node_addresses = ruleset->n_node_addresses,
-		.fn = ruleset->on_conflict,
-		.arg = ruleset->conflict_arg,
-	};
-
-	if (!ruleset->full) {
-		look_at_changes(ruleset, &view);
-		return;
-	}
-	conflicts_begin_all(&ruleset->conflicts);
-	for (size_t i = 0; i < ruleset->services.n; i++)
-		conflicts_look_own(&ruleset->conflicts, &view, ruleset->services.v[i]->plan);
-	conflicts_end_all(&ruleset->conflicts);
-}
-
 void ruleset_end(struct ruleset *ruleset, bool success, int64_t now_ns)
 {
-	if (success) {
+	if (success)
 		note_applied(ruleset, now_ns);
-		look_for_conflicts(ruleset);
-		address_owners_settle(&ruleset->owners);
-	} else {
+	else
 		ruleset->need_full = true;
-	}
 	forget_changes(ruleset);
 	forget_stale_chains(ruleset);
 }

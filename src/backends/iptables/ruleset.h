@@ -6,14 +6,14 @@
  *
  * A sync is prepared here and carried out elsewhere (sync.h, or a dry run):
  *
- *	ruleset_begin()   takes the model's changes, plans what is dirty, decides full or partial,
- *	                  and says whether a list of existing chains is wanted
+ *	ruleset_begin()   takes a delta of plans, decides full or partial, and says whether a list of
+ *	                  existing chains is wanted
  *	ruleset_write()   says the whole transaction to a writer
  *	ruleset_end()     notes success or failure; after a failure the next sync is full
  *
  * In KUBE-SERVICES, of nat and of filter, the entries of all cluster IPs lead: no external IP or load
  * balancer's IP of any Service stands before them, in whatever order Services come and go. A destination that
- * several Services ask for has entries of its owner alone (address_owners.h).
+ * several Services ask for has entries of its owner alone (plan->withheld).
  *
  * A full sync writes everything. A partial one is a delta: only chains of changed services that
  * differ, only entries in shared chains that differ, and nothing at all when nothing does; it reads
@@ -23,8 +23,7 @@
 #include "backends/iptables/chains.h"
 #include "backends/iptables/txn.h"
 #include "base/map.h"
-#include "plan/conflicts.h"
-#include "plan/plan.h"
+#include "plan/plan_store.h"
 
 /* More endpoints than this: comments go, and hourly full syncs too. */
 #define RULESET_LARGE_CLUSTER       1000
@@ -62,8 +61,6 @@ struct ruleset_stats {
 	size_t rules_total[TABLE_COUNT];   /* owned: written now or left standing */
 	size_t rules_written[TABLE_COUNT]; /* by this sync, without chain deletions */
 	size_t chains_deleted;
-	size_t no_local_internal; /* service ports with a Local policy and only remote endpoints */
-	size_t no_local_external;
 };
 
 struct ruleset;
@@ -76,10 +73,6 @@ struct ruleset *ruleset_new(const struct settings *settings, const struct rulese
 struct ruleset *ruleset_free(struct ruleset *ruleset); /* accepts NULL, returns NULL */
 
 void ruleset_need_full_sync(struct ruleset *ruleset);
-/* Hears of Services that ask for what is not theirs, when the sync that saw it has ended well. */
-void ruleset_on_conflict(struct ruleset *ruleset, conflict_fn *fn, void *arg);
-/* How many there are, by kind, as of the last good sync. */
-const size_t *ruleset_conflicts(const struct ruleset *ruleset);
 
 struct ruleset_begun {
 	bool full;
@@ -87,9 +80,9 @@ struct ruleset_begun {
 	bool wants_addresses;
 };
 
-/* Takes the model's pending changes of the family and hands them on in *ret_changes. */
-void ruleset_begin(struct ruleset *ruleset, struct model *model, int64_t now_ns,
-		   struct model_changes *ret_changes, struct ruleset_begun *ret);
+/* Keeps references to the plans of the delta. The next one after a failure is a full one. */
+void ruleset_begin(struct ruleset *ruleset, const struct plan_delta *delta, int64_t now_ns,
+		   struct ruleset_begun *ret);
 void ruleset_write(struct ruleset *ruleset, const struct ruleset_input *input, struct txn *txn,
 		   struct ruleset_stats *ret);
 void ruleset_end(struct ruleset *ruleset, bool success, int64_t now_ns);

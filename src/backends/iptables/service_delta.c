@@ -235,27 +235,13 @@ static void delete_unwanted(const struct chain_digests *old, struct txn *txn,
 	}
 }
 
-static bool is_same(const struct service_rules *old, const struct service_rules *wanted)
-{
-	return old && wanted && old->endpoint_comments == wanted->endpoint_comments &&
-	       withheld_equal(old->withheld, wanted->withheld) &&
-	       service_plan_equal(old->plan, wanted->plan);
-}
-
 void service_delta_write(struct service_rules *old, struct service_rules *wanted,
 			 struct rule_output *output, struct service_delta *ret)
 {
-	cleanup_arena struct arena *arena = NULL;
+	cleanup_arena struct arena *arena = arena_new(4096);
 	struct chain_digests before, after;
 	uint64_t key[2];
 
-	if (is_same(old, wanted)) {
-		memcpy(wanted->n_leading, old->n_leading, sizeof(wanted->n_leading));
-		memcpy(wanted->n_following, old->n_following, sizeof(wanted->n_following));
-		wanted->n_own_rules = old->n_own_rules;
-		return;
-	}
-	arena = arena_new(4096);
 	arc4random_buf(key, sizeof(key));
 	digests_init(&before, arena, key);
 	digests_init(&after, arena, key);

@@ -4,6 +4,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "plan/withheld.h"
+
 /*
  * The way of a packet through one service port:
  *
@@ -54,7 +56,8 @@ struct service_rules *service_rules_new(struct service_plan *plan, bool endpoint
 	for (size_t i = 0; i < plan->n_ports; i++)
 		n += count_hashes(&plan->ports[i]);
 	service = xmalloc(sizeof(*service) + n * sizeof(service->hashes[0]));
-	*service = (struct service_rules){.plan = plan, .endpoint_comments = endpoint_comments};
+	*service = (struct service_rules){.plan = service_plan_ref(plan),
+					  .endpoint_comments = endpoint_comments};
 	hash = service->hashes;
 	for (size_t i = 0; i < plan->n_ports; i++) {
 		hash_port(&plan->ports[i], hash);
@@ -63,24 +66,11 @@ struct service_rules *service_rules_new(struct service_plan *plan, bool endpoint
 	return service;
 }
 
-struct service_rules *service_rules_again(struct service_rules *old)
-{
-	size_t size = sizeof(*old) + service_rules_count_hashes(old) * sizeof(old->hashes[0]);
-	struct service_rules *service = xmalloc(size);
-
-	memcpy(service, old, size);
-	service->withheld = withheld_copy(old->withheld);
-	old->lent = true;
-	return service;
-}
-
 struct service_rules *service_rules_free(struct service_rules *service)
 {
 	if (!service)
 		return NULL;
-	if (!service->lent)
-		service_plan_unref(service->plan);
-	withheld_free(service->withheld);
+	service_plan_unref(service->plan);
 	free(service);
 	return NULL;
 }
@@ -580,7 +570,7 @@ static void port_writer_init(struct port_writer *w, struct rule_output *output,
 {
 	w->output = output;
 	w->endpoint_comments = service->endpoint_comments;
-	w->withheld = service->withheld;
+	w->withheld = service->plan->withheld;
 	w->plan = plan;
 	w->endpoint_hashes = hash + 1;
 	chain_name_make(CHAIN_KIND_SVC, hash, &w->svc);

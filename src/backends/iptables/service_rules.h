@@ -4,19 +4,15 @@
 /*
  * The rules of one Service. Two groups: entries in the shared chains, and the chains of its own.
  * Nothing but the plan is kept: whoever needs the rules, those that stand or those that are wanted,
- * has them said again.
+ * has them said again. What is withheld in the plan has no entries.
  */
 
 #include "backends/iptables/rule_output.h"
-#include "plan/withheld.h"
 
 struct service_rules {
-	struct service_plan *plan; /* owned, unless it is lent */
+	struct service_plan *plan; /* a reference */
 	uint32_t index;            /* its place in a service_set.h */
 	bool endpoint_comments;    /* rules about endpoints have one: not in a large cluster */
-	bool lent;                 /* the plan is that of the rules that come after these */
-	bool fresh;                /* made by the sync that has begun */
-	struct map *withheld;      /* destinations without entries, withheld.h */
 	/* rules, when they were last counted: in shared chains, and in its own, which are all in nat */
 	uint32_t n_leading[TABLE_COUNT];
 	uint32_t n_following[TABLE_COUNT];
@@ -25,10 +21,8 @@ struct service_rules {
 	struct chain_hash hashes[];
 };
 
-/* Takes the plan over and hashes the names of all its chains. */
+/* Hashes the names of all chains of the plan. */
 struct service_rules *service_rules_new(struct service_plan *plan, bool endpoint_comments);
-/* The same plan again, for rules of which other destinations are withheld. It lends the plan to the old ones. */
-struct service_rules *service_rules_again(struct service_rules *old);
 /* Accepts NULL, returns NULL. */
 struct service_rules *service_rules_free(struct service_rules *service);
 

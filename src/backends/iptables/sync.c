@@ -41,7 +41,6 @@ struct sync {
 	struct iptables_job *job;
 	int64_t started_ns;
 	struct ruleset_begun begun;
-	struct model_changes changes;
 	struct ruleset_stats stats;
 	size_t jump;    /* index of the jump rule */
 	size_t jump_op; /* index in jump_ops */
@@ -83,8 +82,6 @@ static void reset(struct sync *sync)
 	sync->chain_names = arena_free(sync->chain_names);
 	free(take(sync->chains));
 	map_done(&sync->held_chains);
-	model_changes_done(&sync->changes);
-	sync->changes = (struct model_changes){0};
 	sync->n_chains = sync->chains_capacity = 0;
 	sync->chains_known = false;
 	sync->jump = sync->jump_op = 0;
@@ -117,32 +114,24 @@ static void count(const struct ruleset_stats *stats, struct backend_result *resu
 		result->rules_last[table] = stats->rules_written[tables[table]];
 		result->rules += result->rules_last[table];
 	}
-	result->no_local_internal = stats->no_local_internal;
-	result->no_local_external = stats->no_local_external;
 }
 
 static void finish(struct sync *sync, int error, const struct err *err)
 {
 	int64_t now = clock_now_ns();
-	struct model_changes changes = sync->changes;
 	struct backend_result result = {
 		.error = error,
 		.write_failed = error < 0 && sync->step == SYNC_RESTORE,
 		.full = sync->begun.full,
-		.services = changes.n_services,
-		.changes = &changes,
 		.duration_ns = now - sync->started_ns,
 	};
 
 	if (error < 0)
 		result.err = *err;
 	count(&sync->stats, &result);
-	sync->changes = (struct model_changes){0}; /* the next sync may begin inside done() */
 	ruleset_end(sync->ruleset, error == 0, now);
-	memcpy(result.conflicts, ruleset_conflicts(sync->ruleset), sizeof(result.conflicts));
 	reset(sync);
-	sync->done(sync->arg, &result);
-	model_changes_done(&changes);
+	sync->done(sync->arg, &result); /* the next sync may begin inside */
 }
 
 static void next_step(struct sync *sync)
@@ -372,11 +361,11 @@ static void go_on(struct sync *sync)
 	steps[sync->step].start(sync);
 }
 
-void sync_start(struct sync *sync, struct model *model)
+void sync_start(struct sync *sync, const struct plan_delta *delta)
 {
 	assert(sync->step == SYNC_IDLE);
 	sync->started_ns = clock_now_ns();
-	ruleset_begin(sync->ruleset, model, sync->started_ns, &sync->changes, &sync->begun);
+	ruleset_begin(sync->ruleset, delta, sync->started_ns, &sync->begun);
 	sync->step = SYNC_JUMPS;
 	go_on(sync);
 }

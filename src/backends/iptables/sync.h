@@ -13,7 +13,7 @@
  *	ADDRESSES  if the ruleset wants them: those of the interfaces. A failure is logged likewise.
  *	RESTORE    one iptables-restore for both tables
  *
- * The model's changes are taken at the start; what changes while a sync runs waits for the next one.
+ * The delta is taken at the start; what changes while a sync runs waits for the next one.
  */
 
 #include "backends/backend.h"
@@ -34,5 +34,5 @@ struct sync *sync_new(struct iptables_tool *tool, struct ruleset *ruleset,
 struct sync *sync_free(struct sync *sync); /* accepts NULL; a running one ends without callback */
 
 /* Ends with done(), from the loop. Not while one runs. */
-void sync_start(struct sync *sync, struct model *model);
+void sync_start(struct sync *sync, const struct plan_delta *delta);
 bool sync_running(const struct sync *sync);

@@ -44,9 +44,6 @@ struct backend {
 	struct nft_socket *socket;
 	struct nft_listener *listener;
 	struct maps_sync *sync;
-	struct plan_store *store; /* NULL: nothing was synced yet */
-	struct plan_reader *reader;
-	bool failed; /* the last sync */
 	struct event *repair_timer, *retry_timer, *age_timer, *full_timer;
 	struct pace pace;
 	bool repairing; /* a sync was asked for that does it */
@@ -177,14 +174,6 @@ static void log_sync_repair(struct backend *backend)
 		backend->events->repaired(backend->events->arg);
 }
 
-static void on_conflict(void *arg, const struct conflict *conflict)
-{
-	const struct backend *backend = arg;
-
-	if (backend->events->conflict)
-		backend->events->conflict(backend->events->arg, conflict);
-}
-
 static void on_refused(void *arg, const struct backend_refusal *refusal)
 {
 	const struct backend *backend = arg;
@@ -269,8 +258,6 @@ static void backend_close(struct backend *backend)
 		return;
 	nft_listener_free(backend->listener);
 	maps_sync_free(backend->sync);
-	plan_reader_free(backend->reader);
-	plan_store_free(backend->store);
 	nft_socket_free(backend->socket);
 	if (backend->repair_timer)
 		event_free(backend->repair_timer);
@@ -331,41 +318,13 @@ static int backend_open(struct event_base *loop, const struct backend_host *host
 
 /* -- syncing */
 
-static const struct plan_delta *take_delta(struct backend *backend, struct model *model,
-					   struct model_changes *ret)
-{
-	if (!backend->store) {
-		backend->store = plan_store_new(backend->settings, model, 1);
-		plan_store_on_conflict(backend->store, on_conflict, backend);
-		backend->reader = plan_reader_new(backend->store);
-	}
-	plan_store_update(backend->store, ret);
-	return plan_reader_take(backend->reader, backend->failed);
-}
-
-static void end_delta(struct backend *backend, struct backend_result *result)
-{
-	backend->failed = result->error < 0;
-	if (backend->failed)
-		plan_reader_fail(backend->reader);
-	else
-		plan_reader_commit(backend->reader);
-	plan_store_count_no_local(backend->store, &result->no_local_internal,
-				  &result->no_local_external);
-	memcpy(result->conflicts, plan_store_conflicts(backend->store), sizeof(result->conflicts));
-}
-
-static void backend_sync(struct backend *backend, struct model *model)
+static void backend_sync(struct backend *backend, const struct plan_delta *delta)
 {
 	int64_t began = clock_now_ns();
-	struct model_changes changes;
 	struct backend_result result;
 
 	backend->in_sync = true;
-	maps_sync_run(backend->sync, take_delta(backend, model, &changes), &result);
-	result.changes = &changes;
-	result.services = changes.n_services;
-	end_delta(backend, &result);
+	maps_sync_run(backend->sync, delta, &result);
 	backend->in_sync = false;
 	if (result.error == 0) {
 		log_sync_repair(backend);
@@ -375,7 +334,6 @@ static void backend_sync(struct backend *backend, struct model *model)
 	react(backend);
 	set_timers(backend);
 	backend->events->synced(backend->events->arg, &result);
-	model_changes_done(&changes);
 }
 
 static bool syncing(const struct backend *backend)
@@ -431,10 +389,7 @@ static int cleanup(const struct backend_host *host attr_unused, enum family fami
 
 static void render_table(const struct backend_render *input, struct text *ret)
 {
-	cleanup_plan_once struct plan_once once;
-
-	plan_once_take(&once, input->settings, input->model);
-	script_render(input->settings, once.delta, input->addresses, input->n_addresses, ret);
+	script_render(input->settings, input->delta, input->addresses, input->n_addresses, ret);
 }
 
 /* A script for `nft -f`, by the name of what it stands for in the other mode. */

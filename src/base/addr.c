@@ -164,6 +164,12 @@ static void mask_bytes(uint8_t *bytes, size_t n, unsigned int length)
 	}
 }
 
+void prefix_mask(uint8_t length, uint8_t ret_mask[static 16])
+{
+	memset(ret_mask, 0xff, 16);
+	mask_bytes(ret_mask, 16, length);
+}
+
 int prefix_parse(const char *s, struct prefix *ret)
 {
 	struct prefix prefix = {0};

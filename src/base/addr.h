@@ -43,8 +43,9 @@ size_t addr_port_print(const struct addr *addr, uint16_t port, char out[static A
 size_t prefix_print(const struct prefix *prefix, char out[static PREFIX_TEXT_MAX]);
 
 int addr_compare(const struct addr *a, const struct addr *b);
-bool addr_is_loopback(const struct addr *addr);    /* 127.0.0.0/8, ::1 */
-bool addr_is_unspecified(const struct addr *addr); /* 0.0.0.0, :: */
+bool addr_is_loopback(const struct addr *addr);                /* 127.0.0.0/8, ::1 */
+bool addr_is_unspecified(const struct addr *addr);             /* 0.0.0.0, :: */
+void prefix_mask(uint8_t length, uint8_t ret_mask[static 16]); /* so many ones, then zeros */
 bool prefix_contains(const struct prefix *prefix, const struct addr *addr);
 bool prefix_equal(const struct prefix *a, const struct prefix *b);
 

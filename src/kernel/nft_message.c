@@ -117,6 +117,27 @@ void nft_put_value(struct nlmsghdr *message, uint16_t type, const void *bytes, s
 	mnl_attr_nest_end(message, nest);
 }
 
+void nft_put_verdict(struct nlmsghdr *message, uint16_t type, int code, const char *chain)
+{
+	struct nlattr *nest = mnl_attr_nest_start(message, type);
+	struct nlattr *verdict = mnl_attr_nest_start(message, NFTA_DATA_VERDICT);
+
+	nft_put_u32(message, NFTA_VERDICT_CODE, (uint32_t)code);
+	if (chain)
+		mnl_attr_put_strz(message, NFTA_VERDICT_CHAIN, chain);
+	mnl_attr_nest_end(message, verdict);
+	mnl_attr_nest_end(message, nest);
+}
+
+void nft_put_hook(struct nlmsghdr *message, uint32_t hook, int32_t priority)
+{
+	struct nlattr *nest = mnl_attr_nest_start(message, NFTA_CHAIN_HOOK);
+
+	nft_put_u32(message, NFTA_HOOK_HOOKNUM, hook);
+	nft_put_u32(message, NFTA_HOOK_PRIORITY, (uint32_t)priority);
+	mnl_attr_nest_end(message, nest);
+}
+
 uint8_t nft_family(enum family family)
 {
 	return family == FAMILY_IPV4 ? NFPROTO_IPV4 : NFPROTO_IPV6;

@@ -39,9 +39,13 @@ bool nft_message_u64(const struct nlmsghdr *message, uint16_t type, uint64_t *re
 uint16_t nft_message_generation(const struct nlmsghdr *message);
 uint8_t nft_message_family(const struct nlmsghdr *message); /* NFPROTO_* */
 
-/* Puts a number, in the byte order of the network, or bytes as NFTA_DATA_VALUE in a nest. */
+/* Puts a number, in the byte order of the network; or, in a nest, bytes (NFTA_DATA_VALUE) or a verdict
+ * (NFTA_DATA_VERDICT, with chain NULL where it names none). */
 void nft_put_u32(struct nlmsghdr *message, uint16_t type, uint32_t value);
 void nft_put_value(struct nlmsghdr *message, uint16_t type, const void *bytes, size_t n);
+void nft_put_verdict(struct nlmsghdr *message, uint16_t type, int code, const char *chain);
+/* Puts NFTA_CHAIN_HOOK: "hook prerouting priority -100". hook: NF_INET_* */
+void nft_put_hook(struct nlmsghdr *message, uint32_t hook, int32_t priority);
 
 uint8_t nft_family(enum family family); /* NFPROTO_IPV4, NFPROTO_IPV6 */
 

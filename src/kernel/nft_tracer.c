@@ -2,14 +2,12 @@
 #include "kernel/nft_tracer.h"
 
 #include <arpa/inet.h>
-#include <endian.h>
 #include <errno.h>
 #include <libmnl/libmnl.h>
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_conntrack_common.h>
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter/nfnetlink.h>
-#include <linux/rtnetlink.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,13 +15,13 @@
 
 #include "kernel/nfnetlink.h"
 #include "kernel/nft_batch.h"
+#include "kernel/nft_expr.h"
 #include "kernel/nft_message.h"
 #include "kernel/nft_socket.h"
 
 #define RECEIVE_BUFFER      (4 << 20) /* some thousand messages */
 #define BURST               5
-#define CONNTRACK_NEW       (1u << (IP_CT_NEW + 1)) /* NF_CT_STATE_BIT */
-#define TCP_FLAGS           13                      /* the byte of the header */
+#define TCP_FLAGS           13 /* the byte of the header */
 #define TCP_FIN_SYN_RST_ACK 0x17
 #define TCP_SYN             0x02
 
@@ -39,97 +37,13 @@ struct nft_tracer {
 	char table[64];
 };
 
-/* -- expressions, as `nft --debug=netlink` prints them */
-
-struct expression {
-	struct nlattr *list, *data;
-};
-
-static struct expression begin(struct nlmsghdr *m, const char *name)
-{
-	struct expression expression;
-
-	expression.list = mnl_attr_nest_start(m, NFTA_LIST_ELEM);
-	mnl_attr_put_strz(m, NFTA_EXPR_NAME, name);
-	expression.data = mnl_attr_nest_start(m, NFTA_EXPR_DATA);
-	return expression;
-}
-
-static void end(struct nlmsghdr *m, const struct expression *expression)
-{
-	mnl_attr_nest_end(m, expression->data);
-	mnl_attr_nest_end(m, expression->list);
-}
-
-/* [ payload load Nb @ BASE header + OFFSET => reg 1 ] */
-static void load_payload(struct nlmsghdr *m, uint32_t base, uint32_t offset, uint32_t n)
-{
-	struct expression e = begin(m, "payload");
-
-	nft_put_u32(m, NFTA_PAYLOAD_DREG, NFT_REG_1);
-	nft_put_u32(m, NFTA_PAYLOAD_BASE, base);
-	nft_put_u32(m, NFTA_PAYLOAD_OFFSET, offset);
-	nft_put_u32(m, NFTA_PAYLOAD_LEN, n);
-	end(m, &e);
-}
-
-/* [ cmp OP reg 1 VALUE ] */
-static void compare(struct nlmsghdr *m, uint32_t op, const void *value, size_t n)
-{
-	struct expression e = begin(m, "cmp");
-
-	nft_put_u32(m, NFTA_CMP_SREG, NFT_REG_1);
-	nft_put_u32(m, NFTA_CMP_OP, op);
-	nft_put_value(m, NFTA_CMP_DATA, value, n);
-	end(m, &e);
-}
-
-/* [ bitwise reg 1 = ( reg 1 & MASK ) ^ 0 ] */
-static void mask(struct nlmsghdr *m, const void *bits, size_t n)
-{
-	struct expression e = begin(m, "bitwise");
-	uint32_t zero = 0;
-
-	nft_put_u32(m, NFTA_BITWISE_SREG, NFT_REG_1);
-	nft_put_u32(m, NFTA_BITWISE_DREG, NFT_REG_1);
-	nft_put_u32(m, NFTA_BITWISE_LEN, (uint32_t)n);
-	nft_put_value(m, NFTA_BITWISE_MASK, bits, n);
-	nft_put_value(m, NFTA_BITWISE_XOR, &zero, n);
-	end(m, &e);
-}
-
-/* meta l4proto tcp */
-static void match_protocol(struct nlmsghdr *m, uint8_t protocol)
-{
-	struct expression e = begin(m, "meta");
-
-	nft_put_u32(m, NFTA_META_KEY, NFT_META_L4PROTO);
-	nft_put_u32(m, NFTA_META_DREG, NFT_REG_1);
-	end(m, &e);
-	compare(m, NFT_CMP_EQ, &protocol, sizeof(protocol));
-}
+/* -- what the rule matches */
 
 /* ip saddr 10.244.1.7, ip daddr 10.96.0.10 */
 static void match_address(struct nlmsghdr *m, bool source, const struct addr *addr)
 {
-	uint32_t n = (uint32_t)addr_bytes(addr->family);
-	uint32_t offset = addr->family == FAMILY_IPV4 ? 12 : 8; /* of the source */
-
-	load_payload(m, NFT_PAYLOAD_NETWORK_HEADER, source ? offset : offset + n, n);
-	compare(m, NFT_CMP_EQ, addr->bytes, n);
-}
-
-/* fib daddr type local */
-static void match_local(struct nlmsghdr *m)
-{
-	struct expression e = begin(m, "fib");
-	uint32_t local = RTN_LOCAL;
-
-	nft_put_u32(m, NFTA_FIB_DREG, NFT_REG_1);
-	nft_put_u32(m, NFTA_FIB_RESULT, NFT_FIB_RESULT_ADDRTYPE);
-	nft_put_u32(m, NFTA_FIB_FLAGS, NFTA_FIB_F_DADDR);
-	end(m, &e);
-	compare(m, NFT_CMP_EQ, &local, sizeof(local));
+	nft_expr_address(m, NFT_REG_1, addr->family, source);
+	nft_expr_cmp(m, NFT_REG_1, NFT_CMP_EQ, addr->bytes, addr_bytes(addr->family));
 }
 
 /* th dport 53 */
@@ -137,8 +51,8 @@ static void match_port(struct nlmsghdr *m, uint16_t port)
 {
 	uint16_t wire = htons(port);
 
-	load_payload(m, NFT_PAYLOAD_TRANSPORT_HEADER, 2, sizeof(wire));
-	compare(m, NFT_CMP_EQ, &wire, sizeof(wire));
+	nft_expr_dport(m, NFT_REG_1);
+	nft_expr_cmp(m, NFT_REG_1, NFT_CMP_EQ, &wire, sizeof(wire));
 }
 
 /* tcp flags & (fin | syn | rst | ack) == syn */
@@ -146,49 +60,25 @@ static void match_syn(struct nlmsghdr *m)
 {
 	uint8_t bits = TCP_FIN_SYN_RST_ACK, syn = TCP_SYN;
 
-	load_payload(m, NFT_PAYLOAD_TRANSPORT_HEADER, TCP_FLAGS, 1);
-	mask(m, &bits, 1);
-	compare(m, NFT_CMP_EQ, &syn, 1);
+	nft_expr_payload(m, NFT_REG_1, NFT_PAYLOAD_TRANSPORT_HEADER, TCP_FLAGS, 1);
+	nft_expr_bitwise(m, NFT_REG_1, &bits, NULL, 1);
+	nft_expr_cmp(m, NFT_REG_1, NFT_CMP_EQ, &syn, 1);
 }
 
 /* ct state new */
 static void match_new(struct nlmsghdr *m)
 {
-	struct expression e = begin(m, "ct");
-	uint32_t bits = CONNTRACK_NEW, zero = 0;
-
-	nft_put_u32(m, NFTA_CT_KEY, NFT_CT_STATE);
-	nft_put_u32(m, NFTA_CT_DREG, NFT_REG_1);
-	end(m, &e);
-	mask(m, &bits, sizeof(bits));
-	compare(m, NFT_CMP_NEQ, &zero, sizeof(zero));
-}
-
-/* limit rate 10/second burst 5 packets */
-static void match_rate(struct nlmsghdr *m)
-{
-	struct expression e = begin(m, "limit");
-
-	mnl_attr_put_u64(m, NFTA_LIMIT_RATE, htobe64(NFT_TRACER_RATE));
-	mnl_attr_put_u64(m, NFTA_LIMIT_UNIT, htobe64(1));
-	nft_put_u32(m, NFTA_LIMIT_BURST, BURST);
-	nft_put_u32(m, NFTA_LIMIT_TYPE, NFT_LIMIT_PKTS);
-	end(m, &e);
+	nft_expr_ct(m, NFT_REG_1, NFT_CT_STATE);
+	nft_expr_any_bit(m, NFT_REG_1, NFT_EXPR_CT_NEW);
 }
 
 /* meta nftrace set 1 */
 static void set_trace(struct nlmsghdr *m)
 {
-	struct expression e = begin(m, "immediate");
 	uint8_t on = 1;
 
-	nft_put_u32(m, NFTA_IMMEDIATE_DREG, NFT_REG_1);
-	nft_put_value(m, NFTA_IMMEDIATE_DATA, &on, sizeof(on));
-	end(m, &e);
-	e = begin(m, "meta");
-	nft_put_u32(m, NFTA_META_KEY, NFT_META_NFTRACE);
-	nft_put_u32(m, NFTA_META_SREG, NFT_REG_1);
-	end(m, &e);
+	nft_expr_value(m, NFT_REG_1, &on, sizeof(on));
+	nft_expr_meta_set(m, NFT_REG_1, NFT_META_NFTRACE);
 }
 
 /* -- the table */
@@ -204,19 +94,19 @@ static void add_rule(const struct nft_tracer *tracer, struct nft_batch *batch,
 	mnl_attr_put_strz(m, NFTA_RULE_TABLE, tracer->table);
 	mnl_attr_put_strz(m, NFTA_RULE_CHAIN, chain);
 	list = mnl_attr_nest_start(m, NFTA_RULE_EXPRESSIONS);
-	match_protocol(m, spec->protocol);
+	nft_expr_protocol(m, NFT_REG_1, spec->protocol);
 	if (spec->source)
 		match_address(m, true, spec->source);
 	if (spec->destination)
 		match_address(m, false, spec->destination);
 	else
-		match_local(m);
+		nft_expr_local(m, NFT_REG_1, NFTA_FIB_F_DADDR);
 	match_port(m, spec->port);
 	if (spec->protocol == IPPROTO_TCP)
 		match_syn(m);
 	else
 		match_new(m);
-	match_rate(m);
+	nft_expr_limit(m, NFT_TRACER_RATE, BURST);
 	set_trace(m);
 	mnl_attr_nest_end(m, list);
 }
@@ -245,15 +135,10 @@ static void add_chain(const struct nft_tracer *tracer, struct nft_batch *batch,
 {
 	struct nlmsghdr *m = nft_batch_message(batch, NFT_MSG_NEWCHAIN, spec->family, NLM_F_CREATE);
 	int32_t first = spec->protocol == IPPROTO_TCP ? BEFORE_RAW : AFTER_CONNTRACK;
-	struct nlattr *nest;
 
 	mnl_attr_put_strz(m, NFTA_CHAIN_TABLE, tracer->table);
 	mnl_attr_put_strz(m, NFTA_CHAIN_NAME, chain->name);
-	nest = mnl_attr_nest_start(m, NFTA_CHAIN_HOOK);
-	nft_put_u32(m, NFTA_HOOK_HOOKNUM, chain->hook);
-	nft_put_u32(m, NFTA_HOOK_PRIORITY,
-		    (uint32_t)(chain->priority == FIRST ? first : chain->priority));
-	mnl_attr_nest_end(m, nest);
+	nft_put_hook(m, chain->hook, chain->priority == FIRST ? first : chain->priority);
 	nft_put_u32(m, NFTA_CHAIN_POLICY, NF_ACCEPT);
 	mnl_attr_put_strz(m, NFTA_CHAIN_TYPE, chain->type);
 }

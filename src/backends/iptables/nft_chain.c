@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/iptables/nft_chain.h"
 
-#include <arpa/inet.h>
 #include <assert.h>
 #include <endian.h>
 #include <libmnl/libmnl.h>
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_tables.h>
+
+#include "kernel/nft_message.h"
 
 struct base_chain {
 	enum table table;
@@ -62,14 +63,10 @@ void nft_chain_put(struct nlmsghdr *message, enum table table, const char *chain
 void nft_base_chain_put(struct nlmsghdr *message, enum table table, const char *chain)
 {
 	const struct base_chain *base = find(table, chain);
-	struct nlattr *hook;
 
 	assert(base);
 	nft_chain_put(message, table, chain);
-	hook = mnl_attr_nest_start(message, NFTA_CHAIN_HOOK);
-	mnl_attr_put_u32(message, NFTA_HOOK_HOOKNUM, htonl(base->hook));
-	mnl_attr_put_u32(message, NFTA_HOOK_PRIORITY, htonl((uint32_t)base->priority));
-	mnl_attr_nest_end(message, hook);
+	nft_put_hook(message, base->hook, base->priority);
 	mnl_attr_put_strz(message, NFTA_CHAIN_TYPE, base->type);
 }
 

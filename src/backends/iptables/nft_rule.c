@@ -21,6 +21,7 @@
 #include <linux/netfilter_ipv6/ip6t_REJECT.h>
 
 #include "backends/iptables/rule_text.h"
+#include "kernel/nft_expr.h"
 #include "kernel/nft_message.h"
 
 /*
@@ -41,126 +42,9 @@ static const struct match *find(const struct rule *rule, enum match_kind kind)
 	return NULL;
 }
 
-/* -- expressions */
-
-static struct nlattr *begin(struct nlmsghdr *message, const char *name, struct nlattr **ret_data)
-{
-	struct nlattr *element = mnl_attr_nest_start(message, NFTA_LIST_ELEM);
-
-	mnl_attr_put_strz(message, NFTA_EXPR_NAME, name);
-	*ret_data = mnl_attr_nest_start(message, NFTA_EXPR_DATA);
-	return element;
-}
-
-static void end(struct nlmsghdr *message, struct nlattr *element, struct nlattr *data)
-{
-	mnl_attr_nest_end(message, data);
-	mnl_attr_nest_end(message, element);
-}
-
-static void put_meta(struct nlmsghdr *message, enum nft_meta_keys key)
-{
-	struct nlattr *data, *element = begin(message, "meta", &data);
-
-	nft_put_u32(message, NFTA_META_KEY, key);
-	nft_put_u32(message, NFTA_META_DREG, NFT_REG_1);
-	end(message, element, data);
-}
-
-static void put_payload(struct nlmsghdr *message, enum nft_payload_bases base, size_t offset,
-			size_t n)
-{
-	struct nlattr *data, *element = begin(message, "payload", &data);
-
-	nft_put_u32(message, NFTA_PAYLOAD_DREG, NFT_REG_1);
-	nft_put_u32(message, NFTA_PAYLOAD_BASE, base);
-	nft_put_u32(message, NFTA_PAYLOAD_OFFSET, (uint32_t)offset);
-	nft_put_u32(message, NFTA_PAYLOAD_LEN, (uint32_t)n);
-	end(message, element, data);
-}
-
-static void put_bitwise(struct nlmsghdr *message, const void *mask, size_t n)
-{
-	static const uint8_t zeros[16];
-	struct nlattr *data, *element = begin(message, "bitwise", &data);
-
-	nft_put_u32(message, NFTA_BITWISE_SREG, NFT_REG_1);
-	nft_put_u32(message, NFTA_BITWISE_DREG, NFT_REG_1);
-	nft_put_u32(message, NFTA_BITWISE_LEN, (uint32_t)n);
-	nft_put_value(message, NFTA_BITWISE_MASK, mask, n);
-	nft_put_value(message, NFTA_BITWISE_XOR, zeros, n);
-	end(message, element, data);
-}
-
 static void put_compare(struct nlmsghdr *message, bool invert, const void *bytes, size_t n)
 {
-	struct nlattr *data, *element = begin(message, "cmp", &data);
-
-	nft_put_u32(message, NFTA_CMP_SREG, NFT_REG_1);
-	nft_put_u32(message, NFTA_CMP_OP, invert ? NFT_CMP_NEQ : NFT_CMP_EQ);
-	nft_put_value(message, NFTA_CMP_DATA, bytes, n);
-	end(message, element, data);
-}
-
-static void put_counter(struct nlmsghdr *message)
-{
-	struct nlattr *data, *element = begin(message, "counter", &data);
-
-	mnl_attr_put_u64(message, NFTA_COUNTER_BYTES, 0);
-	mnl_attr_put_u64(message, NFTA_COUNTER_PACKETS, 0);
-	end(message, element, data);
-}
-
-static void put_verdict(struct nlmsghdr *message, int code, const char *chain)
-{
-	struct nlattr *data, *element = begin(message, "immediate", &data);
-	struct nlattr *value, *verdict;
-
-	nft_put_u32(message, NFTA_IMMEDIATE_DREG, NFT_REG_VERDICT);
-	value = mnl_attr_nest_start(message, NFTA_IMMEDIATE_DATA);
-	verdict = mnl_attr_nest_start(message, NFTA_DATA_VERDICT);
-	nft_put_u32(message, NFTA_VERDICT_CODE, (uint32_t)code);
-	if (chain)
-		mnl_attr_put_strz(message, NFTA_VERDICT_CHAIN, chain);
-	mnl_attr_nest_end(message, verdict);
-	mnl_attr_nest_end(message, value);
-	end(message, element, data);
-}
-
-/* The structure, with zeros up to a multiple of eight, which is what XT_ALIGN comes to. */
-static void put_info(struct nlmsghdr *message, uint16_t type, const void *info, size_t size)
-{
-	struct nlattr *attr = mnl_nlmsg_get_payload_tail(message);
-	size_t padded = (size + 7) & ~(size_t)7;
-	uint8_t *at = mnl_attr_get_payload(attr);
-
-	attr->nla_type = type;
-	attr->nla_len = (uint16_t)(MNL_ATTR_HDRLEN + padded);
-	memcpy(at, info, size);
-	memset(at + size, 0, padded - size);
-	message->nlmsg_len += attr->nla_len;
-}
-
-static void put_xt_match(struct nlmsghdr *message, const char *name, uint32_t revision,
-			 const void *info, size_t size)
-{
-	struct nlattr *data, *element = begin(message, "match", &data);
-
-	mnl_attr_put_strz(message, NFTA_MATCH_NAME, name);
-	nft_put_u32(message, NFTA_MATCH_REV, revision);
-	put_info(message, NFTA_MATCH_INFO, info, size);
-	end(message, element, data);
-}
-
-static void put_xt_target(struct nlmsghdr *message, const char *name, uint32_t revision,
-			  const void *info, size_t size)
-{
-	struct nlattr *data, *element = begin(message, "target", &data);
-
-	mnl_attr_put_strz(message, NFTA_TARGET_NAME, name);
-	nft_put_u32(message, NFTA_TARGET_REV, revision);
-	put_info(message, NFTA_TARGET_INFO, info, size);
-	end(message, element, data);
+	nft_expr_cmp(message, NFT_REG_1, invert ? NFT_CMP_NEQ : NFT_CMP_EQ, bytes, n);
 }
 
 /* -- the matches that come first */
@@ -173,7 +57,7 @@ static void put_interface(struct nlmsghdr *message, const struct match *match)
 	size_t n = strnlen(match->text, sizeof(name) - 1);
 
 	memcpy(name, match->text, n);
-	put_meta(message, NFT_META_IIFNAME);
+	nft_expr_meta(message, NFT_REG_1, NFT_META_IIFNAME);
 	if (n == 0 || name[n - 1] != '+')
 		put_compare(message, match->invert, name, n + 1);
 	else if (n > 1)
@@ -195,44 +79,27 @@ static uint8_t protocol_number(enum protocol protocol)
 	}
 }
 
-static void put_protocol(struct nlmsghdr *message, const struct match *match)
-{
-	uint8_t number = protocol_number(match->protocol);
-
-	put_meta(message, NFT_META_L4PROTO);
-	put_compare(message, false, &number, sizeof(number));
-}
-
-static void make_mask(uint8_t length, uint8_t ret_mask[16])
-{
-	memset(ret_mask, 0, 16);
-	memset(ret_mask, 0xff, length / 8);
-	if (length % 8)
-		ret_mask[length / 8] = (uint8_t)(0xff << (8 - length % 8));
-}
-
 /*
  * Whole bytes need no mask: fewer of them are loaded. None at all cannot be loaded, so "everything
  * but 0.0.0.0/0" is compared behind a mask of zeros.
  */
 static void put_prefix(struct nlmsghdr *message, enum family family, const struct match *match)
 {
-	bool source = match->kind == MATCH_SOURCE;
-	size_t offset = family == FAMILY_IPV4 ? (source ? 12 : 16) : (source ? 8 : 24);
+	size_t offset = nft_expr_address_offset(family, match->kind == MATCH_SOURCE);
 	uint8_t length = match->prefix.length;
 	size_t n = addr_bytes(family);
 	uint8_t mask[16], bytes[16];
 
 	if (length == 0 && !match->invert)
 		return;
-	make_mask(length, mask);
+	prefix_mask(length, mask);
 	for (size_t i = 0; i < n; i++)
 		bytes[i] = match->prefix.addr.bytes[i] & mask[i];
 	if (length > 0 && length % 8 == 0)
 		n = length / 8;
-	put_payload(message, NFT_PAYLOAD_NETWORK_HEADER, offset, n);
+	nft_expr_payload(message, NFT_REG_1, NFT_PAYLOAD_NETWORK_HEADER, offset, n);
 	if (length == 0 || length % 8)
-		put_bitwise(message, mask, n);
+		nft_expr_bitwise(message, NFT_REG_1, mask, NULL, n);
 	put_compare(message, match->invert, bytes, n);
 }
 
@@ -244,7 +111,7 @@ static void put_comment(struct nlmsghdr *message, const struct match *match)
 
 	static_assert(sizeof(info.comment) > RULE_COMMENT_MAX, "a comment and its end");
 	memcpy(info.comment, match->text, strnlen(match->text, RULE_COMMENT_MAX));
-	put_xt_match(message, "comment", 0, &info, sizeof(info));
+	nft_expr_match(message, "comment", 0, &info, sizeof(info));
 }
 
 /* -m sctp takes any chunk: as many entries as there are say so. */
@@ -258,7 +125,7 @@ static void put_sctp(struct nlmsghdr *message, uint16_t port)
 		info.dpts[0] = info.dpts[1] = port;
 		info.flags = XT_SCTP_DEST_PORTS;
 	}
-	put_xt_match(message, "sctp", 0, &info, sizeof(info));
+	nft_expr_match(message, "sctp", 0, &info, sizeof(info));
 }
 
 static void put_any_port(struct nlmsghdr *message, enum protocol protocol)
@@ -267,9 +134,9 @@ static void put_any_port(struct nlmsghdr *message, enum protocol protocol)
 	static const struct xt_udp udp = {.spts = {0, 0xffff}, .dpts = {0, 0xffff}};
 
 	if (protocol == PROTOCOL_TCP)
-		put_xt_match(message, "tcp", 0, &tcp, sizeof(tcp));
+		nft_expr_match(message, "tcp", 0, &tcp, sizeof(tcp));
 	else
-		put_xt_match(message, "udp", 0, &udp, sizeof(udp));
+		nft_expr_match(message, "udp", 0, &udp, sizeof(udp));
 }
 
 /* What "-m tcp" stands for, with the port that is said further on. */
@@ -284,7 +151,7 @@ static void put_transport(struct nlmsghdr *message, const struct rule *rule, enu
 	} else if (port == 0) {
 		put_any_port(message, protocol);
 	} else {
-		put_payload(message, NFT_PAYLOAD_TRANSPORT_HEADER, 2, sizeof(wire));
+		nft_expr_dport(message, NFT_REG_1);
 		put_compare(message, false, &wire, sizeof(wire));
 	}
 }
@@ -307,14 +174,14 @@ static void put_ctstate(struct nlmsghdr *message, const struct match *match)
 	for (size_t i = 0; i < ARRAY_SIZE(bits); i++)
 		if (match->ctstate & 1U << i)
 			info.state_mask |= bits[i];
-	put_xt_match(message, "conntrack", 3, &info, sizeof(info));
+	nft_expr_match(message, "conntrack", 3, &info, sizeof(info));
 }
 
 static void put_mark(struct nlmsghdr *message, const struct match *match)
 {
-	put_meta(message, NFT_META_MARK);
+	nft_expr_meta(message, NFT_REG_1, NFT_META_MARK);
 	if (match->mark != UINT32_MAX)
-		put_bitwise(message, &match->mark, sizeof(match->mark));
+		nft_expr_bitwise(message, NFT_REG_1, &match->mark, NULL, sizeof(match->mark));
 	put_compare(message, match->invert, &match->mark, sizeof(match->mark));
 }
 
@@ -326,7 +193,7 @@ static void put_local(struct nlmsghdr *message, const struct match *match)
 		info.source = XT_ADDRTYPE_LOCAL;
 	else
 		info.dest = XT_ADDRTYPE_LOCAL;
-	put_xt_match(message, "addrtype", 1, &info, sizeof(info));
+	nft_expr_match(message, "addrtype", 1, &info, sizeof(info));
 }
 
 /* The number stands there twice: the tool fills the member of the other mode, too. */
@@ -336,7 +203,7 @@ static void put_statistic(struct nlmsghdr *message, const struct match *match)
 
 	info.u.random.probability = probability_value(match->one_in);
 	info.u.nth.count = info.u.random.probability;
-	put_xt_match(message, "statistic", 0, &info, sizeof(info));
+	nft_expr_match(message, "statistic", 0, &info, sizeof(info));
 }
 
 static void put_recent(struct nlmsghdr *message, const struct match *match)
@@ -351,7 +218,7 @@ static void put_recent(struct nlmsghdr *message, const struct match *match)
 
 	memcpy(info.name, match->recent.name, n);
 	memset(&info.mask, 0xff, sizeof(info.mask));
-	put_xt_match(message, "recent", 1, &info, sizeof(info));
+	nft_expr_match(message, "recent", 1, &info, sizeof(info));
 }
 
 static void put_nfacct(struct nlmsghdr *message, const struct match *match)
@@ -359,7 +226,7 @@ static void put_nfacct(struct nlmsghdr *message, const struct match *match)
 	struct xt_nfacct_match_info_v1 info = {0};
 
 	memcpy(info.name, match->text, strnlen(match->text, sizeof(info.name) - 1));
-	put_xt_match(message, "nfacct", 1, &info, sizeof(info));
+	nft_expr_match(message, "nfacct", 1, &info, sizeof(info));
 }
 
 /* -- targets */
@@ -371,9 +238,9 @@ static void put_masquerade(struct nlmsghdr *message, enum family family, bool ra
 	struct nf_nat_range ipv6 = {.flags = flags};
 
 	if (family == FAMILY_IPV4)
-		put_xt_target(message, "MASQUERADE", 0, &ipv4, sizeof(ipv4));
+		nft_expr_target(message, "MASQUERADE", 0, &ipv4, sizeof(ipv4));
 	else
-		put_xt_target(message, "MASQUERADE", 0, &ipv6, sizeof(ipv6));
+		nft_expr_target(message, "MASQUERADE", 0, &ipv6, sizeof(ipv6));
 }
 
 static void put_dnat(struct nlmsghdr *message, const struct target *target)
@@ -386,7 +253,7 @@ static void put_dnat(struct nlmsghdr *message, const struct target *target)
 	memcpy(&info.min_addr, target->dnat.addr.bytes, addr_bytes(target->dnat.addr.family));
 	info.max_addr = info.min_addr;
 	info.min_proto.all = info.max_proto.all = htons(target->dnat.port);
-	put_xt_target(message, "DNAT", 2, &info, sizeof(info));
+	nft_expr_target(message, "DNAT", 2, &info, sizeof(info));
 }
 
 static void put_reject(struct nlmsghdr *message, enum family family)
@@ -395,9 +262,9 @@ static void put_reject(struct nlmsghdr *message, enum family family)
 	static const struct ip6t_reject_info ipv6 = {.with = IP6T_ICMP6_PORT_UNREACH};
 
 	if (family == FAMILY_IPV4)
-		put_xt_target(message, "REJECT", 0, &ipv4, sizeof(ipv4));
+		nft_expr_target(message, "REJECT", 0, &ipv4, sizeof(ipv4));
 	else
-		put_xt_target(message, "REJECT", 0, &ipv6, sizeof(ipv6));
+		nft_expr_target(message, "REJECT", 0, &ipv6, sizeof(ipv6));
 }
 
 static void put_mark_target(struct nlmsghdr *message, const struct target *target)
@@ -407,23 +274,23 @@ static void put_mark_target(struct nlmsghdr *message, const struct target *targe
 		.mask = target->kind == TARGET_MARK_OR ? target->mark : 0,
 	};
 
-	put_xt_target(message, "MARK", 2, &info, sizeof(info));
+	nft_expr_target(message, "MARK", 2, &info, sizeof(info));
 }
 
 static void put_target(struct nlmsghdr *message, enum family family, const struct target *target)
 {
 	switch (target->kind) {
 	case TARGET_CHAIN:
-		put_verdict(message, NFT_JUMP, target->chain);
+		nft_expr_verdict(message, NFT_JUMP, target->chain);
 		break;
 	case TARGET_ACCEPT:
-		put_verdict(message, NF_ACCEPT, NULL);
+		nft_expr_verdict(message, NF_ACCEPT, NULL);
 		break;
 	case TARGET_DROP:
-		put_verdict(message, NF_DROP, NULL);
+		nft_expr_verdict(message, NF_DROP, NULL);
 		break;
 	case TARGET_RETURN:
-		put_verdict(message, NFT_RETURN, NULL);
+		nft_expr_verdict(message, NFT_RETURN, NULL);
 		break;
 	case TARGET_REJECT:
 		put_reject(message, family);
@@ -487,14 +354,14 @@ static void put_expressions(struct nlmsghdr *message, enum family family, const 
 	if ((match = find(rule, MATCH_INTERFACE)))
 		put_interface(message, match);
 	if ((match = find(rule, MATCH_PROTOCOL)))
-		put_protocol(message, match);
+		nft_expr_protocol(message, NFT_REG_1, protocol_number(match->protocol));
 	if ((match = find(rule, MATCH_SOURCE)))
 		put_prefix(message, family, match);
 	if ((match = find(rule, MATCH_DESTINATION)))
 		put_prefix(message, family, match);
 	for (size_t i = 0; i < rule->n_matches; i++)
 		put_match(message, rule, &rule->matches[i]);
-	put_counter(message);
+	nft_expr_counter(message);
 	put_target(message, family, &rule->target);
 	mnl_attr_nest_end(message, list);
 }

@@ -70,11 +70,7 @@ void batch_writer_delete_table(struct batch_writer *writer)
 
 static void put_hook(struct nlmsghdr *m, const struct chain_hook *hook)
 {
-	struct nlattr *nest = mnl_attr_nest_start(m, NFTA_CHAIN_HOOK);
-
-	nft_put_u32(m, NFTA_HOOK_HOOKNUM, hook->hook_number);
-	nft_put_u32(m, NFTA_HOOK_PRIORITY, (uint32_t)hook->priority);
-	mnl_attr_nest_end(m, nest);
+	nft_put_hook(m, hook->hook_number, hook->priority);
 	nft_put_u32(m, NFTA_CHAIN_POLICY, NF_ACCEPT);
 	mnl_attr_put_strz(m, NFTA_CHAIN_TYPE, hook->type);
 }
@@ -292,20 +288,15 @@ void batch_writer_delete_clients(struct batch_writer *writer, enum container con
 
 static void put_verdict(struct nlmsghdr *m, const struct element *element)
 {
-	struct nlattr *data = mnl_attr_nest_start(m, NFTA_SET_ELEM_DATA);
-	struct nlattr *nest = mnl_attr_nest_start(m, NFTA_DATA_VERDICT);
 	char name[CHAIN_NAME_MAX];
 
-	nft_put_u32(m, NFTA_VERDICT_CODE,
-		    (uint32_t)(element->verdict == VERDICT_GOTO   ? NFT_GOTO
-			       : element->verdict == VERDICT_JUMP ? NFT_JUMP
-								  : NF_DROP));
-	if (element->verdict != VERDICT_DROP) {
-		chain_name(element->chain, name);
-		mnl_attr_put_strz(m, NFTA_VERDICT_CHAIN, name);
+	if (element->verdict == VERDICT_DROP) {
+		nft_put_verdict(m, NFTA_SET_ELEM_DATA, NF_DROP, NULL);
+		return;
 	}
-	mnl_attr_nest_end(m, nest);
-	mnl_attr_nest_end(m, data);
+	chain_name(element->chain, name);
+	nft_put_verdict(m, NFTA_SET_ELEM_DATA,
+			element->verdict == VERDICT_GOTO ? NFT_GOTO : NFT_JUMP, name);
 }
 
 /* The last address of the prefix that the key ends with. */

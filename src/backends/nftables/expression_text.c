@@ -14,6 +14,7 @@
 
 #include "backends/nftables/element.h"
 #include "backends/nftables/user_data.h"
+#include "kernel/nft_expr.h"
 #include "kernel/nft_message.h"
 
 /*
@@ -22,12 +23,9 @@
  * statement. Registers are counted in words of four bytes.
  */
 
-#define REGISTERS     16
-#define WORDS_MAX     256
-#define CONNTRACK_NEW (1u << (IP_CT_NEW + 1)) /* NF_CT_STATE_BIT */
-#define PORT_UNREACH4 3                       /* ICMP_PORT_UNREACH */
-#define PORT_UNREACH6 4                       /* ICMPV6_PORT_UNREACH */
-#define DATA_MAX      16
+#define REGISTERS 16
+#define WORDS_MAX 256
+#define DATA_MAX  16
 
 struct data {
 	uint8_t bytes[DATA_MAX];
@@ -207,12 +205,11 @@ static void read_payload(struct listing *listing, const struct attributes *a)
 	size_t reg = register_of(a, NFTA_PAYLOAD_DREG);
 	uint32_t base = number(a, NFTA_PAYLOAD_BASE), offset = number(a, NFTA_PAYLOAD_OFFSET);
 	uint32_t n = number(a, NFTA_PAYLOAD_LEN);
-	uint32_t source = listing->family == FAMILY_IPV4 ? 12 : 8;
-	uint32_t size = (uint32_t)addr_bytes(listing->family);
+	bool address = base == NFT_PAYLOAD_NETWORK_HEADER && n == addr_bytes(listing->family);
 
-	if (base == NFT_PAYLOAD_NETWORK_HEADER && n == size && offset == source)
+	if (address && offset == nft_expr_address_offset(listing->family, true))
 		load(listing, reg, "%s saddr", ip(listing->family));
-	else if (base == NFT_PAYLOAD_NETWORK_HEADER && n == size && offset == source + size)
+	else if (address && offset == nft_expr_address_offset(listing->family, false))
 		load(listing, reg, "%s daddr", ip(listing->family));
 	else if (base == NFT_PAYLOAD_TRANSPORT_HEADER && n == 2 && offset <= 2)
 		load(listing, reg, "th %s", offset == 0 ? "sport" : "dport");
@@ -399,7 +396,7 @@ static bool say_bits(struct listing *listing, const struct value *value, const s
 
 	if (!value->masked || !is_all(&value->xor, 0) || data->n != 4 || !is_all(data, 0))
 		return false;
-	if (streq(value->words, "ct state") && mask == CONNTRACK_NEW)
+	if (streq(value->words, "ct state") && mask == NFT_EXPR_CT_NEW)
 		say(listing, "ct state new");
 	else if (streq(value->words, "ct status") && mask == IPS_DST_NAT)
 		say(listing, "ct status dnat");
@@ -566,9 +563,9 @@ static void read_masquerade(struct listing *listing, const struct attributes *a)
 static void read_reject(struct listing *listing, const struct attributes *a)
 {
 	uint32_t code = byte(a, NFTA_REJECT_ICMP_CODE);
-	uint32_t usual = listing->family == FAMILY_IPV4 ? PORT_UNREACH4 : PORT_UNREACH6;
 
-	if (number(a, NFTA_REJECT_TYPE) == NFT_REJECT_ICMP_UNREACH && code == usual)
+	if (number(a, NFTA_REJECT_TYPE) == NFT_REJECT_ICMP_UNREACH &&
+	    code == nft_expr_port_unreachable(listing->family))
 		say(listing, "reject");
 	else
 		say(listing, "reject with type %u code %u", number(a, NFTA_REJECT_TYPE), code);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "inspect/diff_nftables.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_tables.h>
@@ -64,34 +63,24 @@ static const char *const hook_names[] = {
 
 #define DECLARATION "type %s hook %s priority %d; policy %s;"
 
-static int take_hook(const struct nlattr *attribute, void *arg)
-{
-	uint32_t *v = arg;
-	uint16_t type = mnl_attr_get_type(attribute);
-
-	if ((type == NFTA_HOOK_HOOKNUM || type == NFTA_HOOK_PRIORITY) &&
-	    mnl_attr_get_payload_len(attribute) == sizeof(uint32_t))
-		v[type] = ntohl(mnl_attr_get_u32(attribute));
-	return MNL_CB_OK;
-}
-
 static const char *declaration_of(struct arena *arena, const struct nlmsghdr *message,
 				  uint32_t *ret_hook)
 {
 	const struct nlattr *hook = nft_message_attr(message, NFTA_CHAIN_HOOK);
 	const char *type = nft_message_string(message, NFTA_CHAIN_TYPE);
-	uint32_t v[NFTA_HOOK_PRIORITY + 1] = {0}, policy = NF_ACCEPT;
+	const struct nlattr *v[NFTA_HOOK_PRIORITY + 1];
+	uint32_t number, policy = NF_ACCEPT;
 
 	if (!hook)
 		return NULL;
-	mnl_attr_parse_nested(hook, take_hook, v);
+	nl_attr_by_type(nl_attr_nest(hook), v, NFTA_HOOK_PRIORITY);
+	number = nl_attr_u32(v[NFTA_HOOK_HOOKNUM]);
 	nft_message_u32(message, NFTA_CHAIN_POLICY, &policy);
-	*ret_hook = v[NFTA_HOOK_HOOKNUM];
+	*ret_hook = number;
 	return arena_printf(arena, DECLARATION, type ? type : "?",
-			    v[NFTA_HOOK_HOOKNUM] < ARRAY_SIZE(hook_names)
-				    ? hook_names[v[NFTA_HOOK_HOOKNUM]]
-				    : "?",
-			    (int)v[NFTA_HOOK_PRIORITY], policy == NF_ACCEPT ? "accept" : "drop");
+			    number < ARRAY_SIZE(hook_names) ? hook_names[number] : "?",
+			    (int)nl_attr_u32(v[NFTA_HOOK_PRIORITY]),
+			    policy == NF_ACCEPT ? "accept" : "drop");
 }
 
 static void forget_chains(void *arg)

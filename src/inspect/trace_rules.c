@@ -2,7 +2,6 @@
 #include "inspect/trace_rules.h"
 
 #include <arpa/inet.h>
-#include <libmnl/libmnl.h>
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_tables.h>
 #include <net/if.h>
@@ -45,27 +44,15 @@ struct trace_rules {
 
 /* -- where a base chain hangs */
 
-static int find_hook_number(const struct nlattr *attr, void *arg)
-{
-	const struct nlattr **found = arg;
-
-	if (mnl_attr_get_type(attr) == NFTA_HOOK_HOOKNUM &&
-	    mnl_attr_get_payload_len(attr) == sizeof(uint32_t))
-		*found = attr;
-	return MNL_CB_OK;
-}
-
 static int take_chain(void *arg, const struct nlmsghdr *message, struct err *err attr_unused)
 {
-	const struct nlattr *nest = nft_message_attr(message, NFTA_CHAIN_HOOK);
+	struct nl_attrs nest = nl_attr_nest(nft_message_attr(message, NFTA_CHAIN_HOOK));
 	struct chain_read *chain = arg;
-	const struct nlattr *number = NULL;
+	uint32_t hook;
 
-	if (nest && mnl_attr_parse_nested(nest, find_hook_number, &number) >= 0 && number) {
-		uint32_t hook = ntohl(mnl_attr_get_u32(number));
-
-		chain->has_hook = hook < HOOK_COUNT;
-		chain->hook = (enum hook)hook;
+	if (nl_attr_copy(nl_attr_find(nest, NFTA_HOOK_HOOKNUM), &hook, sizeof(hook))) {
+		chain->has_hook = ntohl(hook) < HOOK_COUNT;
+		chain->hook = (enum hook)ntohl(hook);
 	}
 	return 0;
 }

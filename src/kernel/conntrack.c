@@ -2,7 +2,6 @@
 #include "kernel/conntrack.h"
 
 #include <arpa/inet.h>
-#include <endian.h>
 #include <errno.h>
 #include <linux/netfilter/nf_conntrack_tcp.h>
 #include <linux/netfilter/nfnetlink.h>
@@ -10,6 +9,7 @@
 #include <sys/socket.h>
 
 #include "kernel/nfnetlink.h"
+#include "kernel/nl_attr.h"
 #include "kernel/sysctl.h"
 
 #define DUMP_ATTEMPTS 5
@@ -23,86 +23,22 @@
 
 /* -- reading messages */
 
-/*
- * Those up to the first whose length cannot be right: the last one of each type up to max. Thousands
- * of flows a second are read with it, and calls into libmnl for each attribute would be most of that.
- */
-static void parse(const void *attributes, size_t n, const struct nlattr **v, uint16_t max)
+static void parse(const struct nlmsghdr *message, const struct nlattr **v, uint16_t max)
 {
-	const char *at = attributes;
-
-	while (n >= sizeof(struct nlattr)) {
-		const struct nlattr *attr = (const void *)at;
-		uint16_t type = attr->nla_type & NLA_TYPE_MASK;
-		size_t step = MIN(n, (size_t)MNL_ALIGN(attr->nla_len));
-
-		if (attr->nla_len < sizeof(*attr) || attr->nla_len > n)
-			return;
-		if (type <= max)
-			v[type] = attr;
-		at += step;
-		n -= step;
-	}
-}
-
-static void parse_nested(const struct nlattr *nest, const struct nlattr **v, uint16_t max)
-{
-	if (nest)
-		parse(nest + 1, nest->nla_len - sizeof(*nest), v, max);
-}
-
-/* What comes behind the head of a message of netfilter's; false: not even the head is there. */
-static bool parse_message(const struct nlmsghdr *message, const struct nlattr **v, uint16_t max)
-{
-	const size_t head = MNL_NLMSG_HDRLEN + sizeof(struct nfgenmsg);
-
-	if (message->nlmsg_len < head)
-		return false;
-	parse((const char *)message + head, message->nlmsg_len - head, v, max);
-	return true;
-}
-
-/* false: it is not there, or not of that size. */
-static bool take_bytes(const struct nlattr *attr, void *ret, size_t n)
-{
-	if (!attr || attr->nla_len != sizeof(*attr) + n)
-		return false;
-	memcpy(ret, attr + 1, n);
-	return true;
+	nl_attr_by_type(nl_attr_message(message, sizeof(struct nfgenmsg)), v, max);
 }
 
 static bool take_address(const struct nlattr *attr, enum family family, struct addr *ret)
 {
 	*ret = (struct addr){.family = (uint8_t)family};
-	return take_bytes(attr, ret->bytes, addr_bytes(family));
-}
-
-static uint16_t take_u16(const struct nlattr *attr)
-{
-	uint16_t value;
-
-	return take_bytes(attr, &value, sizeof(value)) ? ntohs(value) : 0;
-}
-
-static uint32_t take_u32(const struct nlattr *attr)
-{
-	uint32_t value;
-
-	return take_bytes(attr, &value, sizeof(value)) ? ntohl(value) : 0;
-}
-
-static uint64_t take_u64(const struct nlattr *attr)
-{
-	uint64_t value;
-
-	return take_bytes(attr, &value, sizeof(value)) ? be64toh(value) : 0;
+	return nl_attr_copy(attr, ret->bytes, addr_bytes(family));
 }
 
 static int decode_addresses(const struct nlattr *nest, struct conntrack_tuple *ret)
 {
-	const struct nlattr *v[CTA_IP_MAX + 1] = {0};
+	const struct nlattr *v[CTA_IP_MAX + 1];
 
-	parse_nested(nest, v, CTA_IP_MAX);
+	nl_attr_by_type(nl_attr_nest(nest), v, CTA_IP_MAX);
 	if (take_address(v[CTA_IP_V4_SRC], FAMILY_IPV4, &ret->src) &&
 	    take_address(v[CTA_IP_V4_DST], FAMILY_IPV4, &ret->dst))
 		return 0;
@@ -115,44 +51,43 @@ static int decode_addresses(const struct nlattr *nest, struct conntrack_tuple *r
 static int decode_tuple(const struct nlattr *nest, uint8_t *ret_protocol,
 			struct conntrack_tuple *ret)
 {
-	const struct nlattr *v[CTA_TUPLE_MAX + 1] = {0};
-	const struct nlattr *proto[CTA_PROTO_MAX + 1] = {0};
+	const struct nlattr *v[CTA_TUPLE_MAX + 1];
+	const struct nlattr *proto[CTA_PROTO_MAX + 1];
 
-	parse_nested(nest, v, CTA_TUPLE_MAX);
-	parse_nested(v[CTA_TUPLE_PROTO], proto, CTA_PROTO_MAX);
+	nl_attr_by_type(nl_attr_nest(nest), v, CTA_TUPLE_MAX);
+	nl_attr_by_type(nl_attr_nest(v[CTA_TUPLE_PROTO]), proto, CTA_PROTO_MAX);
 	if (decode_addresses(v[CTA_TUPLE_IP], ret) < 0 ||
-	    !take_bytes(proto[CTA_PROTO_NUM], ret_protocol, sizeof(*ret_protocol)))
+	    !nl_attr_copy(proto[CTA_PROTO_NUM], ret_protocol, sizeof(*ret_protocol)))
 		return -EBADMSG;
-	ret->src_port = take_u16(proto[CTA_PROTO_SRC_PORT]);
-	ret->dst_port = take_u16(proto[CTA_PROTO_DST_PORT]);
+	ret->src_port = nl_attr_u16(proto[CTA_PROTO_SRC_PORT]);
+	ret->dst_port = nl_attr_u16(proto[CTA_PROTO_DST_PORT]);
 	return 0;
 }
 
 static void decode_counters(const struct nlattr *nest, enum conntrack_dir dir,
 			    struct conntrack_flow *ret)
 {
-	const struct nlattr *v[CTA_COUNTERS_MAX + 1] = {0};
+	const struct nlattr *v[CTA_COUNTERS_MAX + 1];
 
 	if (!nest)
 		return;
-	parse_nested(nest, v, CTA_COUNTERS_MAX);
+	nl_attr_by_type(nl_attr_nest(nest), v, CTA_COUNTERS_MAX);
 	ret->counted = true;
-	ret->packets[dir] = take_u64(v[CTA_COUNTERS_PACKETS]);
-	ret->bytes[dir] = take_u64(v[CTA_COUNTERS_BYTES]);
+	ret->packets[dir] = nl_attr_u64(v[CTA_COUNTERS_PACKETS]);
+	ret->bytes[dir] = nl_attr_u64(v[CTA_COUNTERS_BYTES]);
 }
 
 /* The states of TCP and SCTP have the same place in their nests. */
 static uint8_t decode_state(const struct nlattr *nest)
 {
-	const struct nlattr *v[CTA_PROTOINFO_MAX + 1] = {0};
-	const struct nlattr *inner[CTA_PROTOINFO_TCP_MAX + 1] = {0};
-	uint8_t state;
+	const struct nlattr *v[CTA_PROTOINFO_MAX + 1];
+	const struct nlattr *inner[CTA_PROTOINFO_TCP_MAX + 1];
 
 	_Static_assert((int)CTA_PROTOINFO_TCP_STATE == (int)CTA_PROTOINFO_SCTP_STATE, "one place");
-	parse_nested(nest, v, CTA_PROTOINFO_MAX);
-	parse_nested(v[CTA_PROTOINFO_TCP] ? v[CTA_PROTOINFO_TCP] : v[CTA_PROTOINFO_SCTP], inner,
-		     CTA_PROTOINFO_TCP_MAX);
-	return take_bytes(inner[CTA_PROTOINFO_TCP_STATE], &state, sizeof(state)) ? state : 0;
+	nl_attr_by_type(nl_attr_nest(nest), v, CTA_PROTOINFO_MAX);
+	nest = v[CTA_PROTOINFO_TCP] ? v[CTA_PROTOINFO_TCP] : v[CTA_PROTOINFO_SCTP];
+	nl_attr_by_type(nl_attr_nest(nest), inner, CTA_PROTOINFO_TCP_MAX);
+	return nl_attr_u8(inner[CTA_PROTOINFO_TCP_STATE]);
 }
 
 static bool is_flow(const struct nlmsghdr *message)
@@ -163,17 +98,19 @@ static bool is_flow(const struct nlmsghdr *message)
 
 int conntrack_decode(const struct nlmsghdr *message, struct conntrack_flow *ret)
 {
-	const struct nlattr *v[CTA_MAX + 1] = {0};
+	const struct nlattr *v[CTA_MAX + 1];
 
 	*ret = (struct conntrack_flow){0};
-	if (!is_flow(message) || !parse_message(message, v, CTA_MAX) ||
-	    decode_tuple(v[CTA_TUPLE_ORIG], &ret->protocol, &ret->original) < 0 ||
+	if (!is_flow(message))
+		return -EBADMSG;
+	parse(message, v, CTA_MAX);
+	if (decode_tuple(v[CTA_TUPLE_ORIG], &ret->protocol, &ret->original) < 0 ||
 	    decode_tuple(v[CTA_TUPLE_REPLY], &ret->protocol, &ret->reply) < 0)
 		return -EBADMSG;
-	ret->status = take_u32(v[CTA_STATUS]);
-	ret->id = take_u32(v[CTA_ID]);
-	ret->zone = take_u16(v[CTA_ZONE]);
-	ret->timeout_s = take_u32(v[CTA_TIMEOUT]);
+	ret->status = nl_attr_u32(v[CTA_STATUS]);
+	ret->id = nl_attr_u32(v[CTA_ID]);
+	ret->zone = nl_attr_u16(v[CTA_ZONE]);
+	ret->timeout_s = nl_attr_u32(v[CTA_TIMEOUT]);
 	ret->state = decode_state(v[CTA_PROTOINFO]);
 	decode_counters(v[CTA_COUNTERS_ORIG], CONNTRACK_ORIGINAL, ret);
 	decode_counters(v[CTA_COUNTERS_REPLY], CONNTRACK_REPLY, ret);
@@ -331,13 +268,13 @@ int conntrack_delete(struct nfnetlink_conn *line, const struct conntrack_flow *f
 
 static int add_cpu_stats(const struct nlmsghdr *message, void *arg)
 {
-	const struct nlattr *v[CTA_STATS_MAX + 1] = {0};
+	const struct nlattr *v[CTA_STATS_MAX + 1];
 	struct conntrack_stats *stats = arg;
 
-	parse_message(message, v, CTA_STATS_MAX);
-	stats->insert_failed += take_u32(v[CTA_STATS_INSERT_FAILED]);
-	stats->drop += take_u32(v[CTA_STATS_DROP]);
-	stats->early_drop += take_u32(v[CTA_STATS_EARLY_DROP]);
+	parse(message, v, CTA_STATS_MAX);
+	stats->insert_failed += nl_attr_u32(v[CTA_STATS_INSERT_FAILED]);
+	stats->drop += nl_attr_u32(v[CTA_STATS_DROP]);
+	stats->early_drop += nl_attr_u32(v[CTA_STATS_EARLY_DROP]);
 	return MNL_CB_OK;
 }
 

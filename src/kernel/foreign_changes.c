@@ -23,18 +23,12 @@ static const struct {
 /* Of a message about elements: how many, and whether they are those of a map. */
 static size_t count_elements(const struct nlmsghdr *message, bool *ret_map)
 {
-	const struct nlattr *list = nft_message_attr(message, NFTA_SET_ELEM_LIST_ELEMENTS);
-	const struct nlattr *element, *part;
+	struct nl_attrs list = nl_attr_nest(nft_message_attr(message, NFTA_SET_ELEM_LIST_ELEMENTS));
+	const struct nlattr *element;
 	size_t n = 0;
 
-	if (!list)
-		return 0;
-	mnl_attr_for_each_nested(element, list)
-	{
-		n++;
-		mnl_attr_for_each_nested(part, element) *ret_map |=
-			mnl_attr_get_type(part) == NFTA_SET_ELEM_DATA;
-	}
+	for (; nl_attr_next(&list, &element) > 0; n++)
+		*ret_map |= nl_attr_find(nl_attr_nest(element), NFTA_SET_ELEM_DATA) != NULL;
 	return n;
 }
 

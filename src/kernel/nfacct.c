@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include "kernel/nfnetlink.h"
+#include "kernel/nl_attr.h"
 
 _Static_assert(NFACCT_NAME_LENGTH + 1 == NFACCT_NAME_MAX, "the kernel counts the NUL");
 
@@ -116,37 +117,24 @@ int nfacct_supported(void)
 
 int nfacct_decode(const struct nlmsghdr *message, struct nfacct_counter *ret, struct err *err)
 {
-	const char *end = (const char *)message + message->nlmsg_len;
+	const struct nlattr *v[NFACCT_BYTES + 1];
 	struct nfacct_counter counter = {0};
-	const struct nlattr *attribute;
-	unsigned int seen = 0;
-	uint64_t number;
+	const uint8_t *name;
+	size_t n;
 
 	if (mnl_nlmsg_get_payload_len(message) < sizeof(struct nfgenmsg))
 		return err_set(err, -EBADMSG, "the kernel's nfacct message is too short");
-	/* mnl_attr_for_each() would go on into the padding behind the message */
-	for (attribute = mnl_nlmsg_get_payload_offset(message, sizeof(struct nfgenmsg));
-	     mnl_attr_ok(attribute, (int)(end - (const char *)attribute));
-	     attribute = mnl_attr_next(attribute)) {
-		uint16_t type = mnl_attr_get_type(attribute);
-		uint16_t size = mnl_attr_get_payload_len(attribute);
-
-		if (type == NFACCT_NAME && size > 0 && size <= sizeof(counter.name)) {
-			memcpy(counter.name, mnl_attr_get_payload(attribute), size);
-			counter.name[sizeof(counter.name) - 1] = '\0';
-		} else if ((type == NFACCT_PKTS || type == NFACCT_BYTES) &&
-			   size == sizeof(number)) {
-			memcpy(&number, mnl_attr_get_payload(attribute), sizeof(number));
-			*(type == NFACCT_PKTS ? &counter.packets : &counter.bytes) =
-				be64toh(number);
-		} else {
-			continue;
-		}
-		seen |= 1u << type;
-	}
-	if (seen != (1u << NFACCT_NAME | 1u << NFACCT_PKTS | 1u << NFACCT_BYTES))
+	nl_attr_by_type(nl_attr_message(message, sizeof(struct nfgenmsg)), v, NFACCT_BYTES);
+	name = nl_attr_bytes(v[NFACCT_NAME], &n);
+	if (n == 0 || n > sizeof(counter.name) ||
+	    !nl_attr_copy(v[NFACCT_PKTS], &counter.packets, sizeof(counter.packets)) ||
+	    !nl_attr_copy(v[NFACCT_BYTES], &counter.bytes, sizeof(counter.bytes)))
 		return err_set(err, -EBADMSG,
 			       "the kernel's nfacct message lacks name, packets or bytes");
+	memcpy(counter.name, name, n);
+	counter.name[sizeof(counter.name) - 1] = '\0';
+	counter.packets = be64toh(counter.packets);
+	counter.bytes = be64toh(counter.bytes);
 	*ret = counter;
 	return 0;
 }

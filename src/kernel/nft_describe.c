@@ -101,36 +101,33 @@ void nft_describe(const struct nlmsghdr *message, char *out, size_t size)
 		 table ? table : "");
 }
 
-/* Among the attributes in [attr, end): descends into the one that holds the offset. nf_tables nests
- * a handful of levels. */
-static const struct nlattr *around(const struct nlattr *attr, const char *end, const char *target)
+/* The attribute that holds the offset. */
+static const struct nlattr *around(struct nl_attrs attrs, const char *target)
 {
-	while (mnl_attr_ok(attr, (int)(end - (const char *)attr))) {
+	const struct nlattr *attr;
+
+	while (nl_attr_next(&attrs, &attr) > 0)
 		if (target < (const char *)attr + attr->nla_len)
 			return attr;
-		attr = mnl_attr_next(attr);
-	}
 	return NULL;
 }
 
+/* From the message's attributes down to the one that begins there; nf_tables nests a handful of levels. */
 void nft_describe_attribute(const struct nlmsghdr *message, size_t offset, char *out, size_t size)
 {
 	const char *target = (const char *)message + offset;
-	const char *end = (const char *)message + message->nlmsg_len;
+	struct nl_attrs attrs = nl_attr_message(message, sizeof(struct nfgenmsg));
 	const struct nlattr *attr;
 	size_t n = 0;
 
 	out[0] = '\0';
-	if (nft_message_type(message) < 0 || target >= end)
+	if (nft_message_type(message) < 0)
 		return;
-	attr = mnl_nlmsg_get_payload_offset(message, sizeof(struct nfgenmsg));
-	while (n < size && (const char *)attr <= target && (attr = around(attr, end, target))) {
-		n += (size_t)snprintf(out + n, size - n, "%s%u", n ? "." : "",
-				      mnl_attr_get_type(attr));
+	while (n < size && attrs.at <= target && (attr = around(attrs, target))) {
+		n += (size_t)snprintf(out + n, size - n, "%s%u", n ? "." : "", nl_attr_type(attr));
 		if ((const char *)attr == target || !(attr->nla_type & NLA_F_NESTED))
 			return;
-		end = (const char *)attr + attr->nla_len;
-		attr = mnl_attr_get_payload(attr);
+		attrs = nl_attr_nest(attr);
 	}
 	out[0] = '\0';
 }

@@ -3,7 +3,7 @@
 
 #include <assert.h>
 #include <endian.h>
-#include <libmnl/libmnl.h>
+#include <errno.h>
 #include <linux/icmp.h>
 #include <linux/icmpv6.h>
 #include <linux/netfilter.h>
@@ -355,4 +355,22 @@ void nft_expr_reject(struct nlmsghdr *m, enum family family)
 	nft_put_u32(m, NFTA_REJECT_TYPE, NFT_REJECT_ICMP_UNREACH);
 	mnl_attr_put_u8(m, NFTA_REJECT_ICMP_CODE, nft_expr_port_unreachable(family));
 	end(m, frame);
+}
+
+/* -- reading */
+
+int nft_expr_next(struct nl_attrs *list, struct nft_expr *ret)
+{
+	const struct nlattr *element, *v[NFTA_EXPR_DATA + 1];
+	int r = nl_attr_next(list, &element);
+
+	if (r <= 0)
+		return r;
+	r = nl_attr_by_type(nl_attr_nest(element), v, NFTA_EXPR_DATA);
+	ret->name = nl_attr_text(v[NFTA_EXPR_NAME]);
+	if (r < 0 || !ret->name)
+		return -EBADMSG;
+	ret->data = v[NFTA_EXPR_DATA];
+	ret->parsed = nl_attr_by_type(nl_attr_nest(ret->data), ret->v, NFT_EXPR_ATTR_MAX);
+	return 1;
 }

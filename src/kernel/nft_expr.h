@@ -21,9 +21,8 @@
  * compares them: addresses and ports in the order of the network, marks and ids in that of the host.
  */
 
-#include <linux/netlink.h>
-
 #include "base/addr.h"
+#include "kernel/nl_attr.h"
 
 #define NFT_EXPR_WORD(n) (NFT_REG32_00 + (uint32_t)(n))
 #define NFT_EXPR_CT_NEW \
@@ -85,3 +84,19 @@ void nft_expr_verdict(struct nlmsghdr *m, int code, const char *chain); /* NULL:
 void nft_expr_reject(struct nlmsghdr *m, enum family family);
 void nft_expr_target(struct nlmsghdr *m, const char *name, uint32_t revision, const void *info,
 		     size_t size);
+
+/* -- reading */
+
+#define NFT_EXPR_ATTR_MAX 15 /* no expression has attributes of higher types yet */
+
+/* An expression of a rule that the kernel lists; all of it lies in the message. */
+struct nft_expr {
+	const char *name;
+	const struct nlattr *data;                     /* NULL: none */
+	const struct nlattr *v[NFT_EXPR_ATTR_MAX + 1]; /* the attributes in data, by type */
+	int parsed;                                    /* what nl_attr_by_type() said of data */
+};
+
+/* The next of a list (NFTA_RULE_EXPRESSIONS). 1: there is one; 0: that was all; -EBADMSG: it is no
+ * list, or one in it has no name. Data that are not well formed are told in *ret. */
+int nft_expr_next(struct nl_attrs *list, struct nft_expr *ret);

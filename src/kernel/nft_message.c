@@ -35,58 +35,44 @@ int nft_message_type(const struct nlmsghdr *message)
 	return message->nlmsg_type & 0xff;
 }
 
-static const struct nlattr *find(const struct nlmsghdr *message, unsigned int offset, uint16_t type)
-{
-	const struct nlattr *attr;
-
-	mnl_attr_for_each(attr, message, offset) if (mnl_attr_get_type(attr) == type) return attr;
-	return NULL;
-}
-
 const struct nlattr *nft_message_attr(const struct nlmsghdr *message, uint16_t type)
 {
-	return nft_message_type(message) < 0 ? NULL : find(message, sizeof(struct nfgenmsg), type);
-}
-
-static const char *string(const struct nlattr *attr)
-{
-	uint16_t size = attr ? mnl_attr_get_payload_len(attr) : 0;
-	const char *text = size ? mnl_attr_get_payload(attr) : NULL;
-
-	return text && text[size - 1] == '\0' ? text : NULL;
+	if (nft_message_type(message) < 0)
+		return NULL;
+	return nl_attr_find(nl_attr_message(message, sizeof(struct nfgenmsg)), type);
 }
 
 const char *nft_message_string(const struct nlmsghdr *message, uint16_t type)
 {
-	return string(nft_message_attr(message, type));
-}
-
-static bool number(const struct nlattr *attr, void *ret, size_t size)
-{
-	if (!attr || mnl_attr_get_payload_len(attr) != size)
-		return false;
-	memcpy(ret, mnl_attr_get_payload(attr), size);
-	return true;
+	return nl_attr_text(nft_message_attr(message, type));
 }
 
 bool nft_message_u32(const struct nlmsghdr *message, uint16_t type, uint32_t *ret)
 {
-	uint32_t value;
-
-	if (!number(nft_message_attr(message, type), &value, sizeof(value)))
+	if (!nl_attr_copy(nft_message_attr(message, type), ret, sizeof(*ret)))
 		return false;
-	*ret = be32toh(value);
+	*ret = be32toh(*ret);
 	return true;
 }
 
 bool nft_message_u64(const struct nlmsghdr *message, uint16_t type, uint64_t *ret)
 {
-	uint64_t value;
-
-	if (!number(nft_message_attr(message, type), &value, sizeof(value)))
+	if (!nl_attr_copy(nft_message_attr(message, type), ret, sizeof(*ret)))
 		return false;
-	*ret = be64toh(value);
+	*ret = be64toh(*ret);
 	return true;
+}
+
+struct nft_verdict nft_verdict_of(const struct nlattr *nest)
+{
+	const struct nlattr *v[NFTA_VERDICT_CHAIN + 1];
+	uint32_t code = 0;
+	bool known;
+
+	nl_attr_by_type(nl_attr_nest(nest), v, NFTA_VERDICT_CHAIN);
+	known = nl_attr_copy(v[NFTA_VERDICT_CODE], &code, sizeof(code));
+	return (struct nft_verdict){known, (int32_t)be32toh(code),
+				    nl_attr_text(v[NFTA_VERDICT_CHAIN])};
 }
 
 static const struct nfgenmsg *generic(const struct nlmsghdr *message)
@@ -143,33 +129,32 @@ uint8_t nft_family(enum family family)
 	return family == FAMILY_IPV4 ? NFPROTO_IPV4 : NFPROTO_IPV6;
 }
 
-/* Where the attributes begin, behind our own message's payload unless that was left out. */
-static size_t error_attributes(const struct nlmsghdr *message, const struct nlmsgerr *head)
+/* They stand behind our own message's payload unless that was left out. */
+static struct nl_attrs error_attributes(const struct nlmsghdr *message, const struct nlmsgerr *head)
 {
 	size_t copied = 0;
 
 	if (!(message->nlmsg_flags & NLM_F_CAPPED) && head->msg.nlmsg_len > MNL_NLMSG_HDRLEN)
 		copied = MNL_ALIGN((size_t)head->msg.nlmsg_len - MNL_NLMSG_HDRLEN);
-	return sizeof(*head) + copied;
+	return nl_attr_message(message, sizeof(*head) + copied);
 }
 
 int nft_message_error(const struct nlmsghdr *message, struct nft_error *ret)
 {
 	const struct nlmsgerr *head = mnl_nlmsg_get_payload(message);
 	struct nft_error error = {0};
-	size_t offset;
+	struct nl_attrs attrs;
 
 	if (message->nlmsg_type != NLMSG_ERROR ||
 	    mnl_nlmsg_get_payload_len(message) < sizeof(*head) || head->error > 0 ||
 	    head->error < -NFT_ERRNO_MAX)
 		return -EBADMSG;
 	error.code = head->error;
-	offset = error_attributes(message, head);
-	if ((message->nlmsg_flags & NLM_F_ACK_TLVS) &&
-	    offset < mnl_nlmsg_get_payload_len(message)) {
-		error.text = string(find(message, (unsigned int)offset, NLMSGERR_ATTR_MSG));
-		number(find(message, (unsigned int)offset, NLMSGERR_ATTR_OFFS), &error.offset,
-		       sizeof(error.offset));
+	if (message->nlmsg_flags & NLM_F_ACK_TLVS) {
+		attrs = error_attributes(message, head);
+		error.text = nl_attr_text(nl_attr_find(attrs, NLMSGERR_ATTR_MSG));
+		nl_attr_copy(nl_attr_find(attrs, NLMSGERR_ATTR_OFFS), &error.offset,
+			     sizeof(error.offset));
 	}
 	*ret = error;
 	return 0;

@@ -3,20 +3,16 @@
 
 /*
  * Reading what the kernel's nf_tables part says: answers, dumps and notifications. Lengths are
- * never trusted: whatever the bytes are, nothing beyond them is read.
+ * never trusted: whatever the bytes are, nothing beyond them is read. data is aligned to 4 bytes.
  *
  *	struct nft_datagram datagram = {data, n};
  *	while ((message = nft_datagram_next(&datagram)))
  *		if (nft_message_type(message) == NFT_MSG_NEWRULE)
  *			chain = nft_message_string(message, NFTA_RULE_CHAIN);
- *
- * data is aligned to 4 bytes, and up to 3 bytes of padding behind its end may be read (libmnl
- * rounds up): a buffer that begins aligned and whose size divides by 4 has both.
  */
 
-#include <libmnl/libmnl.h>
-
 #include "base/addr.h"
+#include "kernel/nl_attr.h"
 
 struct nft_datagram {
 	const void *data;
@@ -38,6 +34,14 @@ bool nft_message_u64(const struct nlmsghdr *message, uint16_t type, uint64_t *re
 /* The generation's low 16 bits as the message saw it (its res_id). */
 uint16_t nft_message_generation(const struct nlmsghdr *message);
 uint8_t nft_message_family(const struct nlmsghdr *message); /* NFPROTO_* */
+
+struct nft_verdict {
+	bool known;        /* the code is there */
+	int32_t code;      /* NF_ACCEPT, NFT_JUMP... */
+	const char *chain; /* that it names; or NULL */
+};
+
+struct nft_verdict nft_verdict_of(const struct nlattr *nest); /* NFTA_VERDICT_* are in it */
 
 /* Puts a number, in the byte order of the network; or, in a nest, bytes (NFTA_DATA_VALUE) or a verdict
  * (NFTA_DATA_VERDICT, with chain NULL where it names none). */

@@ -3,10 +3,8 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <libmnl/libmnl.h>
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_tables.h>
-#include <netinet/in.h>
 
 #include "kernel/nft_message.h"
 
@@ -20,15 +18,7 @@
 #define IPV6_SOURCE      8
 #define IPV6_DESTINATION 24
 
-/* -- attributes */
-
-static const uint8_t *bytes_of(const struct nlmsghdr *message, uint16_t type, size_t *ret_n)
-{
-	const struct nlattr *attr = nft_message_attr(message, type);
-
-	*ret_n = attr ? mnl_attr_get_payload_len(attr) : 0;
-	return attr ? mnl_attr_get_payload(attr) : NULL;
-}
+/* -- the packet */
 
 static struct addr read_addr(const uint8_t *bytes, enum family family)
 {
@@ -64,12 +54,13 @@ static bool read_network(const uint8_t *header, size_t n, struct nft_trace_packe
 static void read_packet(const struct nlmsghdr *message, struct nft_trace *trace)
 {
 	size_t n;
-	const uint8_t *header = bytes_of(message, NFTA_TRACE_NETWORK_HEADER, &n);
+	const uint8_t *header =
+		nl_attr_bytes(nft_message_attr(message, NFTA_TRACE_NETWORK_HEADER), &n);
 
 	if (!header || !read_network(header, n, &trace->packet))
 		return;
 	trace->has_packet = true;
-	header = bytes_of(message, NFTA_TRACE_TRANSPORT_HEADER, &n);
+	header = nl_attr_bytes(nft_message_attr(message, NFTA_TRACE_TRANSPORT_HEADER), &n);
 	if (!header || n < 4 || !has_ports(trace->packet.protocol))
 		return;
 	trace->packet.has_ports = true;
@@ -79,41 +70,14 @@ static void read_packet(const struct nlmsghdr *message, struct nft_trace *trace)
 
 /* -- verdicts */
 
-struct verdict {
-	const struct nlattr *code, *chain;
-};
-
-static int find_verdict(const struct nlattr *attr, void *arg)
-{
-	struct verdict *verdict = arg;
-
-	if (mnl_attr_get_type(attr) == NFTA_VERDICT_CODE && mnl_attr_get_payload_len(attr) == 4)
-		verdict->code = attr;
-	if (mnl_attr_get_type(attr) == NFTA_VERDICT_CHAIN)
-		verdict->chain = attr;
-	return MNL_CB_OK;
-}
-
-static const char *text_of(const struct nlattr *attr)
-{
-	uint16_t n = attr ? mnl_attr_get_payload_len(attr) : 0;
-	const char *text = n ? mnl_attr_get_payload(attr) : NULL;
-
-	return text && text[n - 1] == '\0' ? text : NULL;
-}
-
 static bool read_verdict(const struct nlmsghdr *message, struct nft_trace *trace)
 {
-	const struct nlattr *nest = nft_message_attr(message, NFTA_TRACE_VERDICT);
-	struct verdict verdict = {0};
-	uint32_t code;
+	struct nft_verdict verdict = nft_verdict_of(nft_message_attr(message, NFTA_TRACE_VERDICT));
 
-	if (!nest || mnl_attr_parse_nested(nest, find_verdict, &verdict) < 0 || !verdict.code)
-		return false;
-	memcpy(&code, mnl_attr_get_payload(verdict.code), sizeof(code));
-	trace->verdict = (int32_t)ntohl(code);
-	trace->target = text_of(verdict.chain);
-	return (trace->verdict != NFT_JUMP && trace->verdict != NFT_GOTO) || trace->target;
+	trace->verdict = verdict.code;
+	trace->target = verdict.chain;
+	return verdict.known &&
+	       ((verdict.code != NFT_JUMP && verdict.code != NFT_GOTO) || verdict.chain);
 }
 
 static bool read_policy(const struct nlmsghdr *message, struct nft_trace *trace)

@@ -229,11 +229,11 @@ static void notifications(const void *data, size_t n)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static void (*const readers[])(const void *, size_t) = {answers, list, notifications};
-	cleanup_free char *copy = NULL; /* aligned, and no byte longer than padding allows */
+	cleanup_free char *copy = NULL; /* aligned, and of its exact size */
 
 	if (size < 1)
 		return 0;
-	copy = xcalloc(1, MAX(MNL_ALIGN(size - 1), 4));
+	copy = xmalloc(MAX(size - 1, 1));
 	memcpy(copy, data + 1, size - 1);
 	readers[data[0] % ARRAY_SIZE(readers)](copy, size - 1);
 	return 0;

@@ -27,15 +27,12 @@ static void check_text(const struct nlmsghdr *message, const char *text)
 	assert(memchr(text, '\0', (size_t)(last - text)));
 }
 
-/* Who reads messages of any kind may read the padding behind them, which a socket's buffer has. */
-static void notify(const struct nlmsghdr *exact)
+static void notify(const struct nlmsghdr *message)
 {
-	cleanup_free struct nlmsghdr *message = xcalloc(1, MNL_ALIGN((size_t)exact->nlmsg_len));
 	static struct nft_link link;
 	static struct nft_damage_jumps jumps;
 	struct nft_damage damage = {0};
 
-	memcpy(message, exact, exact->nlmsg_len);
 	if (!link.state) {
 		link.state = nft_state_new();
 		link.handles = nft_handles_new();

@@ -49,7 +49,7 @@ static void check(const struct trace *trace)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	cleanup_free char *copy = xcalloc(1, MAX(MNL_ALIGN(size), 4)); /* as in fuzz_nft.c */
+	cleanup_free char *copy = xmalloc(MAX(size, 1)); /* as in fuzz_nft.c */
 	struct nft_datagram datagram = {copy, size, false};
 	const struct nlmsghdr *message;
 	struct trace *trace = NULL;

@@ -3,7 +3,6 @@
 #include <assert.h>
 #include <endian.h>
 #include <errno.h>
-#include <libmnl/libmnl.h>
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter/nf_tables_compat.h>
@@ -16,6 +15,8 @@
 
 #include "backends/iptables/nft_rule.h"
 #include "base/siphash.h"
+#include "kernel/nft_expr.h"
+#include "kernel/nft_message.h"
 
 /*
  * What is hashed is a list of pieces, each with its kind and length before it, so that no two lists
@@ -30,8 +31,6 @@
  * hashed one by one and added up: their order does not count, and both ways to learn the protocol
  * are one.
  */
-
-#define ATTR_MAX 15 /* types above it (no kernel has them) count in the order in which they come */
 
 enum piece {
 	PIECE_EXPRESSION = 0x100, /* above the attributes' own types */
@@ -66,65 +65,26 @@ static void add_attr(struct siphash *hash, unsigned int kind, const struct nlatt
 	add_piece(hash, kind, mnl_attr_get_payload(attr), mnl_attr_get_payload_len(attr));
 }
 
-/* -- reading attributes */
-
-/* A list of attributes that fills its place; the last may lack its padding. */
-struct attrs {
-	const uint8_t *at;
-	size_t left;
-};
-
-static struct attrs nested(const struct nlattr *attr)
+/* Attributes of types that nobody knows count in the order in which they come. */
+static void add_higher(struct siphash *hash, const struct nlattr *nest, uint16_t max)
 {
-	return (struct attrs){mnl_attr_get_payload(attr), mnl_attr_get_payload_len(attr)};
-}
-
-/* 1: *ret is the next one; 0: that was all; -EBADMSG. */
-static int next_attr(struct attrs *attrs, const struct nlattr **ret)
-{
-	const struct nlattr *attr = (const void *)attrs->at;
-	size_t step;
-
-	if (attrs->left == 0)
-		return 0;
-	if (attrs->left < sizeof(*attr) || attr->nla_len < sizeof(*attr) ||
-	    attr->nla_len > attrs->left)
-		return -EBADMSG;
-	step = MIN(attrs->left, (size_t)MNL_ALIGN(attr->nla_len));
-	attrs->at += step;
-	attrs->left -= step;
-	*ret = attr;
-	return 1;
-}
-
-/*
- * Attributes by type, up to max; others go to `other`, or are passed over when it is NULL. Of two
- * with one type the last counts, as the kernel has it; it sends none but for padding.
- */
-static int by_type(struct attrs attrs, const struct nlattr *ret[], unsigned int max,
-		   struct siphash *other)
-{
+	struct nl_attrs attrs = nl_attr_nest(nest);
 	const struct nlattr *attr;
-	int r;
 
-	memset(ret, 0, (max + 1) * sizeof(*ret));
-	while ((r = next_attr(&attrs, &attr)) > 0) {
-		unsigned int type = mnl_attr_get_type(attr);
-
-		if (type <= max)
-			ret[type] = attr;
-		else if (other)
-			add_attr(other, type, attr);
-	}
-	return r;
+	while (nl_attr_next(&attrs, &attr) > 0)
+		if (nl_attr_type(attr) > max)
+			add_attr(hash, nl_attr_type(attr), attr);
 }
 
-/* The text of an attribute; NULL when there is none, or no end of it. */
-static const char *text_of(const struct nlattr *attr)
+/* The attributes in a nest by type, up to max; the others are hashed. */
+static int by_type(struct siphash *hash, const struct nlattr *nest, const struct nlattr *ret[],
+		   uint16_t max)
 {
-	if (!attr || !memchr(mnl_attr_get_payload(attr), '\0', mnl_attr_get_payload_len(attr)))
-		return NULL;
-	return mnl_attr_get_str(attr);
+	int r = nl_attr_by_type(nl_attr_nest(nest), ret, max);
+
+	if (r > 0)
+		add_higher(hash, nest, max);
+	return r;
 }
 
 /* -- xt matches and targets */
@@ -210,32 +170,24 @@ static void add_info(struct siphash *hash, const struct nlattr *attr)
 	add_piece(hash, NFTA_MATCH_INFO, info, n);
 }
 
-static_assert(NFTA_MATCH_NAME == (int)NFTA_TARGET_NAME && NFTA_MATCH_REV == (int)NFTA_TARGET_REV &&
-		      NFTA_MATCH_INFO == (int)NFTA_TARGET_INFO,
-	      "matches and targets have the same attributes");
-
-static int add_xt(struct siphash *hash, const struct nlattr *data)
+/* Matches and targets have the same attributes. */
+static int add_xt(struct siphash *hash, const struct nft_expr *expr)
 {
-	const struct nlattr *tb[NFTA_MATCH_MAX + 1];
+	const char *name = nl_attr_text(expr->v[NFTA_MATCH_NAME]);
+	const struct nlattr *info = expr->v[NFTA_MATCH_INFO];
 	const struct xt *xt;
-	const char *name;
 	uint32_t revision;
-	int r;
 
-	r = by_type(nested(data), tb, NFTA_MATCH_MAX, hash);
-	if (r < 0)
-		return r;
-	name = text_of(tb[NFTA_MATCH_NAME]);
-	if (!name || !tb[NFTA_MATCH_REV] || !tb[NFTA_MATCH_INFO] ||
-	    mnl_attr_get_payload_len(tb[NFTA_MATCH_REV]) != sizeof(revision))
+	if (expr->parsed < 0 || !name || !info ||
+	    !nl_attr_copy(expr->v[NFTA_MATCH_REV], &revision, sizeof(revision)))
 		return -EBADMSG;
-	revision = mnl_attr_get_u32(tb[NFTA_MATCH_REV]);
+	add_higher(hash, expr->data, NFTA_MATCH_MAX);
 	add_piece(hash, NFTA_MATCH_NAME, name, strlen(name));
 	add_piece(hash, NFTA_MATCH_REV, &revision, sizeof(revision));
 	xt = find_xt(name, ntohl(revision));
 	if (xt)
-		return add_fields(hash, xt, tb[NFTA_MATCH_INFO]);
-	add_info(hash, tb[NFTA_MATCH_INFO]);
+		return add_fields(hash, xt, info);
+	add_info(hash, info);
 	return 0;
 }
 
@@ -247,11 +199,11 @@ static int add_verdict(struct siphash *hash, const struct nlattr *attr)
 	const char *chain = NULL;
 	int r;
 
-	r = by_type(nested(attr), tb, NFTA_VERDICT_MAX, hash);
+	r = by_type(hash, attr, tb, NFTA_VERDICT_MAX);
 	if (r < 0)
 		return r;
 	if (tb[NFTA_VERDICT_CHAIN]) {
-		chain = text_of(tb[NFTA_VERDICT_CHAIN]);
+		chain = nl_attr_text(tb[NFTA_VERDICT_CHAIN]);
 		if (!chain)
 			return -EBADMSG;
 	}
@@ -268,7 +220,7 @@ static int add_value(struct siphash *hash, unsigned int type, const struct nlatt
 	const struct nlattr *tb[NFTA_DATA_MAX + 1];
 	int r;
 
-	r = by_type(nested(attr), tb, NFTA_DATA_MAX, hash);
+	r = by_type(hash, attr, tb, NFTA_DATA_MAX);
 	if (r < 0)
 		return r;
 	if (tb[NFTA_DATA_VALUE])
@@ -315,42 +267,45 @@ static const struct native *find_native(const char *name)
 	return NULL;
 }
 
-static int add_native(struct siphash *hash, const struct native *native, const struct nlattr *data)
+static int add_native(struct siphash *hash, const struct native *native,
+		      const struct nft_expr *expr)
 {
-	const struct nlattr *tb[ATTR_MAX + 1];
-	int r;
+	int r = expr->parsed;
 
-	r = by_type(nested(data), tb, ATTR_MAX, hash);
 	if (r < 0)
 		return r;
-	for (unsigned int type = 0; type <= ATTR_MAX; type++) {
-		if (!tb[type] || native->ignored & BIT(type) ||
-		    (native->defaults & BIT(type) && is_zero(tb[type])))
+	if (r > 0)
+		add_higher(hash, expr->data, NFT_EXPR_ATTR_MAX);
+	for (unsigned int type = 0; type <= NFT_EXPR_ATTR_MAX; type++) {
+		const struct nlattr *attr = expr->v[type];
+
+		if (!attr || native->ignored & BIT(type) ||
+		    (native->defaults & BIT(type) && is_zero(attr)))
 			continue;
 		if (!(native->values & BIT(type))) {
-			add_attr(hash, type, tb[type]);
+			add_attr(hash, type, attr);
 			continue;
 		}
-		r = add_value(hash, type, tb[type]);
+		r = add_value(hash, type, attr);
 		if (r < 0)
 			return r;
 	}
 	return 0;
 }
 
-static int add_expression(struct siphash *hash, const char *name, const struct nlattr *data)
+static int add_expression(struct siphash *hash, const struct nft_expr *expr)
 {
 	const struct native *native;
 
-	add_piece(hash, PIECE_EXPRESSION, name, strlen(name));
-	if (!data)
+	add_piece(hash, PIECE_EXPRESSION, expr->name, strlen(expr->name));
+	if (!expr->data)
 		return 0;
-	native = find_native(name);
+	native = find_native(expr->name);
 	if (native)
-		return add_native(hash, native, data);
-	if (streq(name, "match") || streq(name, "target"))
-		return add_xt(hash, data);
-	add_attr(hash, PIECE_RAW, data);
+		return add_native(hash, native, expr);
+	if (streq(expr->name, "match") || streq(expr->name, "target"))
+		return add_xt(hash, expr);
+	add_attr(hash, PIECE_RAW, expr->data);
 	return 0;
 }
 
@@ -363,46 +318,35 @@ enum role {
 	ROLE_COMPARE,  /* of what was loaded, or its mask */
 };
 
-static bool is_number(const struct nlattr *attr, uint32_t value)
+static enum role meta_role(const struct nft_expr *expr)
 {
-	return attr && mnl_attr_get_payload_len(attr) == sizeof(value) &&
-	       ntohl(mnl_attr_get_u32(attr)) == value;
-}
+	uint32_t key = nl_attr_u32(expr->v[NFTA_META_KEY]);
 
-static enum role meta_role(const struct nlattr *const tb[])
-{
-	if (is_number(tb[NFTA_META_KEY], NFT_META_IIFNAME))
+	if (key == NFT_META_IIFNAME)
 		return ROLE_LOAD;
-	if (is_number(tb[NFTA_META_KEY], NFT_META_L4PROTO) &&
-	    is_number(tb[NFTA_META_DREG], NFT_REG_1))
+	if (key == NFT_META_L4PROTO && nl_attr_u32(expr->v[NFTA_META_DREG]) == NFT_REG_1)
 		return ROLE_PROTOCOL;
 	return ROLE_OTHER;
 }
 
-static enum role payload_role(enum family family, const struct nlattr *const tb[])
+static enum role payload_role(enum family family, const struct nft_expr *expr)
 {
-	if (!is_number(tb[NFTA_PAYLOAD_BASE], NFT_PAYLOAD_NETWORK_HEADER))
+	if (nl_attr_u32(expr->v[NFTA_PAYLOAD_BASE]) != NFT_PAYLOAD_NETWORK_HEADER)
 		return ROLE_OTHER;
-	if (family == FAMILY_IPV4 && is_number(tb[NFTA_PAYLOAD_OFFSET], 9) &&
-	    is_number(tb[NFTA_PAYLOAD_LEN], 1) && is_number(tb[NFTA_PAYLOAD_DREG], NFT_REG_1))
+	if (family == FAMILY_IPV4 && nl_attr_u32(expr->v[NFTA_PAYLOAD_OFFSET]) == 9 &&
+	    nl_attr_u32(expr->v[NFTA_PAYLOAD_LEN]) == 1 &&
+	    nl_attr_u32(expr->v[NFTA_PAYLOAD_DREG]) == NFT_REG_1)
 		return ROLE_PROTOCOL;
 	return ROLE_LOAD;
 }
 
-static int find_role(enum family family, const char *name, const struct nlattr *data,
-		     enum role *ret)
+static enum role find_role(enum family family, const struct nft_expr *expr)
 {
-	const struct nlattr *tb[ATTR_MAX + 1];
-	bool meta = streq(name, "meta");
-	int r;
-
-	*ret = streq(name, "cmp") || streq(name, "bitwise") ? ROLE_COMPARE : ROLE_OTHER;
-	if (!data || (!meta && !streq(name, "payload")))
-		return 0;
-	r = by_type(nested(data), tb, ATTR_MAX, NULL);
-	if (r == 0)
-		*ret = meta ? meta_role(tb) : payload_role(family, tb);
-	return r;
+	if (streq(expr->name, "cmp") || streq(expr->name, "bitwise"))
+		return ROLE_COMPARE;
+	if (streq(expr->name, "meta"))
+		return meta_role(expr);
+	return streq(expr->name, "payload") ? payload_role(family, expr) : ROLE_OTHER;
 }
 
 /* -- a list of expressions */
@@ -457,32 +401,20 @@ static struct siphash *begin_comparison(struct digest *digest)
 	return &digest->comparison;
 }
 
-static int digest_expression(struct digest *digest, const struct nlattr *element)
+static int digest_expression(struct digest *digest, const struct nft_expr *expr)
 {
-	const struct nlattr *tb[NFTA_EXPR_MAX + 1];
-	const char *name;
-	enum role role;
-	int r;
+	enum role role = find_role(digest->family, expr);
 
-	r = by_type(nested(element), tb, NFTA_EXPR_MAX, NULL);
-	if (r < 0)
-		return r;
-	name = text_of(tb[NFTA_EXPR_NAME]);
-	if (!name)
-		return -EBADMSG;
-	r = find_role(digest->family, name, tb[NFTA_EXPR_DATA], &role);
-	if (r < 0)
-		return r;
 	if (role == ROLE_COMPARE && digest->open)
-		return add_expression(&digest->comparison, name, tb[NFTA_EXPR_DATA]);
+		return add_expression(&digest->comparison, expr);
 	if (role == ROLE_LOAD && !digest->begun)
-		return add_expression(begin_comparison(digest), name, tb[NFTA_EXPR_DATA]);
+		return add_expression(begin_comparison(digest), expr);
 	if (role == ROLE_PROTOCOL && !digest->begun) {
 		add_piece(begin_comparison(digest), PIECE_PROTOCOL, NULL, 0);
-		return 0;
+		return MIN(expr->parsed, 0);
 	}
 	end_beginning(digest);
-	return add_expression(&digest->hash, name, tb[NFTA_EXPR_DATA]);
+	return add_expression(&digest->hash, expr);
 }
 
 /* -- rules */
@@ -491,16 +423,14 @@ static int digest_expression(struct digest *digest, const struct nlattr *element
 static int digest_rule(enum family family, const struct nlattr *expressions,
 		       const struct nlattr *user_data, uint64_t *ret)
 {
-	const struct nlattr *element;
+	struct nl_attrs list = nl_attr_nest(expressions);
 	struct digest digest;
-	struct attrs attrs = {0};
+	struct nft_expr expr;
 	int r;
 
 	digest_init(&digest, family);
-	if (expressions)
-		attrs = nested(expressions);
-	while ((r = next_attr(&attrs, &element)) > 0) {
-		r = digest_expression(&digest, element);
+	while ((r = nft_expr_next(&list, &expr)) > 0) {
+		r = digest_expression(&digest, &expr);
 		if (r < 0)
 			return r;
 	}
@@ -515,17 +445,14 @@ static int digest_rule(enum family family, const struct nlattr *expressions,
 
 static int read_family(const struct nlmsghdr *message, enum family *ret)
 {
-	const struct nfgenmsg *head;
+	int type = nft_message_type(message);
+	uint8_t nfproto = nft_message_family(message);
 
-	if (message->nlmsg_len < MNL_NLMSG_HDRLEN + MNL_ALIGN(sizeof(*head)) ||
-	    message->nlmsg_type >> 8 != NFNL_SUBSYS_NFTABLES ||
-	    ((message->nlmsg_type & 0xff) != NFT_MSG_NEWRULE &&
-	     (message->nlmsg_type & 0xff) != NFT_MSG_DELRULE))
+	if (type != NFT_MSG_NEWRULE && type != NFT_MSG_DELRULE)
 		return -EBADMSG;
-	head = mnl_nlmsg_get_payload(message);
-	if (head->nfgen_family != NFPROTO_IPV4 && head->nfgen_family != NFPROTO_IPV6)
+	if (nfproto != NFPROTO_IPV4 && nfproto != NFPROTO_IPV6)
 		return -EAFNOSUPPORT;
-	*ret = head->nfgen_family == NFPROTO_IPV4 ? FAMILY_IPV4 : FAMILY_IPV6;
+	*ret = nfproto == NFPROTO_IPV4 ? FAMILY_IPV4 : FAMILY_IPV6;
 	return 0;
 }
 
@@ -533,24 +460,21 @@ int nft_rule_digest_message(const struct nlmsghdr *message, struct nft_rule_seen
 {
 	const struct nlattr *tb[NFTA_RULE_MAX + 1];
 	struct nft_rule_seen seen = {0};
-	struct attrs attrs;
 	int r;
 
 	r = read_family(message, &seen.family);
 	if (r < 0)
 		return r;
-	attrs.at = mnl_nlmsg_get_payload_offset(message, sizeof(struct nfgenmsg));
-	attrs.left = (size_t)((const uint8_t *)message + message->nlmsg_len - attrs.at);
-	r = by_type(attrs, tb, NFTA_RULE_MAX, NULL);
+	r = nl_attr_by_type(nl_attr_message(message, sizeof(struct nfgenmsg)), tb, NFTA_RULE_MAX);
 	if (r < 0)
 		return r;
-	seen.table = text_of(tb[NFTA_RULE_TABLE]);
-	seen.chain = text_of(tb[NFTA_RULE_CHAIN]);
-	if (!seen.table || !seen.chain || !tb[NFTA_RULE_HANDLE] ||
-	    mnl_attr_get_payload_len(tb[NFTA_RULE_HANDLE]) != sizeof(seen.handle))
+	seen.table = nl_attr_text(tb[NFTA_RULE_TABLE]);
+	seen.chain = nl_attr_text(tb[NFTA_RULE_CHAIN]);
+	if (!seen.table || !seen.chain ||
+	    !nl_attr_copy(tb[NFTA_RULE_HANDLE], &seen.handle, sizeof(seen.handle)))
 		return -EBADMSG;
-	seen.handle = be64toh(mnl_attr_get_u64(tb[NFTA_RULE_HANDLE]));
-	if (!tb[NFTA_RULE_EXPRESSIONS] && (message->nlmsg_type & 0xff) == NFT_MSG_NEWRULE)
+	seen.handle = be64toh(seen.handle);
+	if (!tb[NFTA_RULE_EXPRESSIONS] && nft_message_type(message) == NFT_MSG_NEWRULE)
 		return -EBADMSG;
 	r = digest_rule(seen.family, tb[NFTA_RULE_EXPRESSIONS], tb[NFTA_RULE_USERDATA],
 			&seen.digest);
@@ -563,16 +487,12 @@ uint64_t nft_rule_digest(enum family family, const struct rule *rule)
 {
 	_Alignas(struct nlmsghdr) uint8_t room[NFT_RULE_MESSAGE_MAX];
 	struct nlmsghdr *message = mnl_nlmsg_put_header(room);
-	const struct nlattr *tb[NFTA_RULE_MAX + 1];
-	struct attrs attrs;
 	uint64_t ret = 0;
 	int r;
 
 	nft_rule_put(message, family, rule);
-	attrs = (struct attrs){mnl_nlmsg_get_payload(message), mnl_nlmsg_get_payload_len(message)};
-	r = by_type(attrs, tb, NFTA_RULE_MAX, NULL);
-	assert(r == 0);
-	r = digest_rule(family, tb[NFTA_RULE_EXPRESSIONS], NULL, &ret);
+	r = digest_rule(family, nl_attr_find(nl_attr_message(message, 0), NFTA_RULE_EXPRESSIONS),
+			NULL, &ret);
 	assert(r == 0);
 	return ret;
 }

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/nftables/expression_text.h"
 
-#include <arpa/inet.h>
-#include <endian.h>
-#include <libmnl/libmnl.h>
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_conntrack_common.h>
 #include <linux/netfilter/nf_nat.h>
@@ -48,83 +45,36 @@ struct listing {
 	struct value registers[REGISTERS];
 };
 
-#define ATTRIBUTES_MAX 16
-
-struct attributes {
-	const struct nlattr *v[ATTRIBUTES_MAX + 1];
-};
-
 /* -- reading */
 
-static int take_attribute(const struct nlattr *attribute, void *arg)
+static uint32_t number(const struct nft_expr *expr, uint16_t type)
 {
-	struct attributes *attributes = arg;
-
-	if (mnl_attr_get_type(attribute) <= ATTRIBUTES_MAX)
-		attributes->v[mnl_attr_get_type(attribute)] = attribute;
-	return MNL_CB_OK;
-}
-
-static struct attributes parse(const struct nlattr *nest)
-{
-	struct attributes attributes = {0};
-
-	if (nest)
-		mnl_attr_parse_nested(nest, take_attribute, &attributes);
-	return attributes;
-}
-
-static uint32_t number(const struct attributes *from, uint16_t type)
-{
-	const struct nlattr *attribute = from->v[type];
-
-	return attribute && mnl_attr_get_payload_len(attribute) == sizeof(uint32_t)
-		       ? ntohl(mnl_attr_get_u32(attribute))
-		       : 0;
-}
-
-static uint64_t long_number(const struct attributes *from, uint16_t type)
-{
-	const struct nlattr *attribute = from->v[type];
-
-	return attribute && mnl_attr_get_payload_len(attribute) == sizeof(uint64_t)
-		       ? be64toh(mnl_attr_get_u64(attribute))
-		       : 0;
-}
-
-static uint32_t byte(const struct attributes *from, uint16_t type)
-{
-	const struct nlattr *attribute = from->v[type];
-
-	return attribute && mnl_attr_get_payload_len(attribute) == 1 ? mnl_attr_get_u8(attribute)
-								     : 0;
+	return nl_attr_u32(expr->v[type]);
 }
 
 static const char *string(const struct nlattr *attribute)
 {
-	size_t n = attribute ? mnl_attr_get_payload_len(attribute) : 0;
-	const char *text = n > 0 ? mnl_attr_get_payload(attribute) : NULL;
+	const char *text = nl_attr_text(attribute);
 
-	return text && text[n - 1] == '\0' ? text : "?";
+	return text ? text : "?";
 }
 
-static struct data data_of(const struct attributes *from, uint16_t type)
+static struct data data_of(const struct nft_expr *expr, uint16_t type)
 {
-	const struct attributes inner = parse(from->v[type]);
-	const struct nlattr *value = inner.v[NFTA_DATA_VALUE];
+	const struct nlattr *value = nl_attr_find(nl_attr_nest(expr->v[type]), NFTA_DATA_VALUE);
 	struct data data = {0};
+	const uint8_t *bytes = nl_attr_bytes(value, &data.n);
 
-	if (!value)
-		return data;
-	data.n = MIN(mnl_attr_get_payload_len(value), sizeof(data.bytes));
-	memcpy(data.bytes, mnl_attr_get_payload(value), data.n);
+	data.n = MIN(data.n, sizeof(data.bytes));
+	if (bytes)
+		memcpy(data.bytes, bytes, data.n);
 	return data;
 }
 
 /* REGISTERS: it is none. The kernel calls every fourth by its old name. */
-static size_t register_of(const struct attributes *from, uint16_t type)
+static size_t register_of(const struct nft_expr *expr, uint16_t type)
 {
-	uint32_t n = number(from, type);
+	uint32_t n = number(expr, type);
 
 	if (n >= NFT_REG32_00 && n <= NFT_REG32_15)
 		return n - NFT_REG32_00;
@@ -200,11 +150,11 @@ static const char *ip(enum family family)
 
 /* -- what is loaded */
 
-static void read_payload(struct listing *listing, const struct attributes *a)
+static void read_payload(struct listing *listing, const struct nft_expr *expr)
 {
-	size_t reg = register_of(a, NFTA_PAYLOAD_DREG);
-	uint32_t base = number(a, NFTA_PAYLOAD_BASE), offset = number(a, NFTA_PAYLOAD_OFFSET);
-	uint32_t n = number(a, NFTA_PAYLOAD_LEN);
+	size_t reg = register_of(expr, NFTA_PAYLOAD_DREG);
+	uint32_t base = number(expr, NFTA_PAYLOAD_BASE), offset = number(expr, NFTA_PAYLOAD_OFFSET);
+	uint32_t n = number(expr, NFTA_PAYLOAD_LEN);
 	bool address = base == NFT_PAYLOAD_NETWORK_HEADER && n == addr_bytes(listing->family);
 
 	if (address && offset == nft_expr_address_offset(listing->family, true))
@@ -259,25 +209,28 @@ static void say_meta_set(struct listing *listing, const char *name, const struct
 		say(listing, "%s set %s", name, copy.words);
 }
 
-static void read_meta(struct listing *listing, const struct attributes *a)
+static void read_meta(struct listing *listing, const struct nft_expr *expr)
 {
-	const char *name = meta_key(number(a, NFTA_META_KEY));
-	size_t from = register_of(a, NFTA_META_SREG);
+	const char *name = meta_key(number(expr, NFTA_META_KEY));
+	size_t from = register_of(expr, NFTA_META_SREG);
 	char other[32];
 
-	snprintf(other, sizeof(other), "meta key-%u", number(a, NFTA_META_KEY));
+	snprintf(other, sizeof(other), "meta key-%u", number(expr, NFTA_META_KEY));
 	if (from < REGISTERS)
 		say_meta_set(listing, name ? name : other, &listing->registers[from]);
 	else
-		load(listing, register_of(a, NFTA_META_DREG), "%s", name ? name : other);
+		load(listing, register_of(expr, NFTA_META_DREG), "%s", name ? name : other);
 }
 
-static void read_conntrack(struct listing *listing, const struct attributes *a)
+static void read_conntrack(struct listing *listing, const struct nft_expr *expr)
 {
-	size_t reg = register_of(a, NFTA_CT_DREG);
-	uint32_t what = number(a, NFTA_CT_KEY);
-	bool original = a->v[NFTA_CT_DIRECTION] && byte(a, NFTA_CT_DIRECTION) == IP_CT_DIR_ORIGINAL;
-	const char *direction = !a->v[NFTA_CT_DIRECTION] ? "" : original ? "original " : "reply ";
+	size_t reg = register_of(expr, NFTA_CT_DREG);
+	uint32_t what = number(expr, NFTA_CT_KEY);
+	bool original = expr->v[NFTA_CT_DIRECTION] &&
+			nl_attr_u8(expr->v[NFTA_CT_DIRECTION]) == IP_CT_DIR_ORIGINAL;
+	const char *direction = !expr->v[NFTA_CT_DIRECTION] ? ""
+				: original                  ? "original "
+							    : "reply ";
 
 	switch (what) {
 	case NFT_CT_STATE:
@@ -299,41 +252,42 @@ static void read_conntrack(struct listing *listing, const struct attributes *a)
 	}
 }
 
-static void read_numgen(struct listing *listing, const struct attributes *a)
+static void read_numgen(struct listing *listing, const struct nft_expr *expr)
 {
-	size_t reg = register_of(a, NFTA_NG_DREG);
-	const char *kind = number(a, NFTA_NG_TYPE) == NFT_NG_RANDOM ? "random" : "inc";
+	size_t reg = register_of(expr, NFTA_NG_DREG);
+	const char *kind = number(expr, NFTA_NG_TYPE) == NFT_NG_RANDOM ? "random" : "inc";
 
-	if (number(a, NFTA_NG_OFFSET))
-		load(listing, reg, "numgen %s mod %u offset %u", kind, number(a, NFTA_NG_MODULUS),
-		     number(a, NFTA_NG_OFFSET));
+	if (number(expr, NFTA_NG_OFFSET))
+		load(listing, reg, "numgen %s mod %u offset %u", kind,
+		     number(expr, NFTA_NG_MODULUS), number(expr, NFTA_NG_OFFSET));
 	else
-		load(listing, reg, "numgen %s mod %u", kind, number(a, NFTA_NG_MODULUS));
+		load(listing, reg, "numgen %s mod %u", kind, number(expr, NFTA_NG_MODULUS));
 }
 
-static void read_fib(struct listing *listing, const struct attributes *a)
+static void read_fib(struct listing *listing, const struct nft_expr *expr)
 {
-	uint32_t flags = number(a, NFTA_FIB_FLAGS);
-	bool type = number(a, NFTA_FIB_RESULT) == NFT_FIB_RESULT_ADDRTYPE;
+	uint32_t flags = number(expr, NFTA_FIB_FLAGS);
+	bool type = number(expr, NFTA_FIB_RESULT) == NFT_FIB_RESULT_ADDRTYPE;
 
 	if (type && (flags == NFTA_FIB_F_SADDR || flags == NFTA_FIB_F_DADDR))
-		load(listing, register_of(a, NFTA_FIB_DREG), "fib %s type",
+		load(listing, register_of(expr, NFTA_FIB_DREG), "fib %s type",
 		     flags == NFTA_FIB_F_SADDR ? "saddr" : "daddr");
 	else
-		load(listing, register_of(a, NFTA_FIB_DREG), "fib flags-%u result-%u", flags,
-		     number(a, NFTA_FIB_RESULT));
+		load(listing, register_of(expr, NFTA_FIB_DREG), "fib flags-%u result-%u", flags,
+		     number(expr, NFTA_FIB_RESULT));
 }
 
-static void read_bitwise(struct listing *listing, const struct attributes *a)
+static void read_bitwise(struct listing *listing, const struct nft_expr *expr)
 {
-	size_t from = register_of(a, NFTA_BITWISE_SREG), to = register_of(a, NFTA_BITWISE_DREG);
+	size_t from = register_of(expr, NFTA_BITWISE_SREG),
+	       to = register_of(expr, NFTA_BITWISE_DREG);
 
 	if (from >= REGISTERS || to >= REGISTERS)
 		return;
 	listing->registers[to] = listing->registers[from];
 	listing->registers[to].masked = true;
-	listing->registers[to].mask = data_of(a, NFTA_BITWISE_MASK);
-	listing->registers[to].xor = data_of(a, NFTA_BITWISE_XOR);
+	listing->registers[to].mask = data_of(expr, NFTA_BITWISE_MASK);
+	listing->registers[to].xor = data_of(expr, NFTA_BITWISE_XOR);
 }
 
 /* -- comparisons */
@@ -405,13 +359,13 @@ static bool say_bits(struct listing *listing, const struct value *value, const s
 	return true;
 }
 
-static void read_compare(struct listing *listing, const struct attributes *a)
+static void read_compare(struct listing *listing, const struct nft_expr *expr)
 {
-	size_t reg = register_of(a, NFTA_CMP_SREG);
+	size_t reg = register_of(expr, NFTA_CMP_SREG);
 	struct value value = reg < REGISTERS ? listing->registers[reg] : (struct value){0};
-	uint32_t op = number(a, NFTA_CMP_OP);
+	uint32_t op = number(expr, NFTA_CMP_OP);
 	const char *not = op == NFT_CMP_NEQ ? "!= " : "";
-	struct data data = data_of(a, NFTA_CMP_DATA);
+	struct data data = data_of(expr, NFTA_CMP_DATA);
 	char out[PREFIX_TEXT_MAX], first[2 * DATA_MAX + 3], second[2 * DATA_MAX + 3];
 
 	if (op == NFT_CMP_NEQ && say_bits(listing, &value, &data))
@@ -439,15 +393,15 @@ static void read_compare(struct listing *listing, const struct attributes *a)
 
 /* -- lookups and what happens */
 
-static void read_lookup(struct listing *listing, const struct attributes *a)
+static void read_lookup(struct listing *listing, const struct nft_expr *expr)
 {
-	const char *name = string(a->v[NFTA_LOOKUP_SET]);
-	const char *not = number(a, NFTA_LOOKUP_FLAGS) & NFT_LOOKUP_F_INV ? "!= " : "";
-	size_t to = register_of(a, NFTA_LOOKUP_DREG);
+	const char *name = string(expr->v[NFTA_LOOKUP_SET]);
+	const char *not = number(expr, NFTA_LOOKUP_FLAGS) & NFT_LOOKUP_F_INV ? "!= " : "";
+	size_t to = register_of(expr, NFTA_LOOKUP_DREG);
 	char words[WORDS_MAX];
 
-	key(listing, register_of(a, NFTA_LOOKUP_SREG), REGISTERS, words);
-	if (!a->v[NFTA_LOOKUP_DREG]) {
+	key(listing, register_of(expr, NFTA_LOOKUP_SREG), REGISTERS, words);
+	if (!expr->v[NFTA_LOOKUP_DREG]) {
 		say(listing, "%s %s@%s", words, not, name);
 	} else if (to >= REGISTERS) {
 		say(listing, "%s vmap @%s", words, name);
@@ -459,11 +413,10 @@ static void read_lookup(struct listing *listing, const struct attributes *a)
 
 static void say_verdict(struct listing *listing, const struct nlattr *nest)
 {
-	const struct attributes a = parse(nest);
-	int code = (int)number(&a, NFTA_VERDICT_CODE);
-	const char *chain = string(a.v[NFTA_VERDICT_CHAIN]);
+	struct nft_verdict verdict = nft_verdict_of(nest);
+	const char *chain = verdict.chain ? verdict.chain : "?";
 
-	switch (code) {
+	switch (verdict.code) {
 	case NF_DROP:
 		say(listing, "drop");
 		break;
@@ -480,20 +433,20 @@ static void say_verdict(struct listing *listing, const struct nlattr *nest)
 		say(listing, "return");
 		break;
 	default:
-		say(listing, "verdict %d", code);
+		say(listing, "verdict %d", verdict.code);
 		break;
 	}
 }
 
-static void read_immediate(struct listing *listing, const struct attributes *a)
+static void read_immediate(struct listing *listing, const struct nft_expr *expr)
 {
-	size_t reg = register_of(a, NFTA_IMMEDIATE_DREG);
-	const struct attributes inner = parse(a->v[NFTA_IMMEDIATE_DATA]);
-	struct data data = data_of(a, NFTA_IMMEDIATE_DATA);
+	size_t reg = register_of(expr, NFTA_IMMEDIATE_DREG);
+	struct nl_attrs inner = nl_attr_nest(expr->v[NFTA_IMMEDIATE_DATA]);
+	struct data data = data_of(expr, NFTA_IMMEDIATE_DATA);
 	char out[2 * DATA_MAX + 3];
 
 	if (reg >= REGISTERS) {
-		say_verdict(listing, inner.v[NFTA_DATA_VERDICT]);
+		say_verdict(listing, nl_attr_find(inner, NFTA_DATA_VERDICT));
 		return;
 	}
 	load(listing, reg, "%s", hex(&data, out));
@@ -501,13 +454,13 @@ static void read_immediate(struct listing *listing, const struct attributes *a)
 	listing->registers[reg].number = host_number(&data);
 }
 
-static void read_nat(struct listing *listing, const struct attributes *a)
+static void read_nat(struct listing *listing, const struct nft_expr *expr)
 {
-	const char *kind = number(a, NFTA_NAT_TYPE) == NFT_NAT_DNAT ? "dnat" : "snat";
-	bool v4 = number(a, NFTA_NAT_FAMILY) == NFPROTO_IPV4;
-	uint32_t flags = number(a, NFTA_NAT_FLAGS);
-	size_t address = register_of(a, NFTA_NAT_REG_ADDR_MIN);
-	size_t port = register_of(a, NFTA_NAT_REG_PROTO_MIN);
+	const char *kind = number(expr, NFTA_NAT_TYPE) == NFT_NAT_DNAT ? "dnat" : "snat";
+	bool v4 = number(expr, NFTA_NAT_FAMILY) == NFPROTO_IPV4;
+	uint32_t flags = number(expr, NFTA_NAT_FLAGS);
+	size_t address = register_of(expr, NFTA_NAT_REG_ADDR_MIN);
+	size_t port = register_of(expr, NFTA_NAT_REG_PROTO_MIN);
 	bool ours = flags == (NF_NAT_RANGE_MAP_IPS | NF_NAT_RANGE_PROTO_SPECIFIED) &&
 		    port == address + addr_bytes(listing->family) / 4;
 	char words[WORDS_MAX];
@@ -531,13 +484,13 @@ static const char *dynset_word(uint32_t op)
 	}
 }
 
-static void read_dynset(struct listing *listing, const struct attributes *a)
+static void read_dynset(struct listing *listing, const struct nft_expr *expr)
 {
-	const char *name = string(a->v[NFTA_DYNSET_SET_NAME]);
-	const char *op = dynset_word(number(a, NFTA_DYNSET_OP));
-	size_t first = register_of(a, NFTA_DYNSET_SREG_KEY);
-	size_t second = register_of(a, NFTA_DYNSET_SREG_DATA); /* REGISTERS: a set has no data */
-	unsigned long long ms = long_number(a, NFTA_DYNSET_TIMEOUT);
+	const char *name = string(expr->v[NFTA_DYNSET_SET_NAME]);
+	const char *op = dynset_word(number(expr, NFTA_DYNSET_OP));
+	size_t first = register_of(expr, NFTA_DYNSET_SREG_KEY);
+	size_t second = register_of(expr, NFTA_DYNSET_SREG_DATA); /* REGISTERS: a set has no data */
+	unsigned long long ms = nl_attr_u64(expr->v[NFTA_DYNSET_TIMEOUT]);
 	char left[WORDS_MAX], right[WORDS_MAX], timeout[48] = "";
 
 	key(listing, first, second, left);
@@ -548,9 +501,9 @@ static void read_dynset(struct listing *listing, const struct attributes *a)
 	say(listing, "%s @%s { %s%s%s%s }", op, name, left, timeout, right[0] ? " : " : "", right);
 }
 
-static void read_masquerade(struct listing *listing, const struct attributes *a)
+static void read_masquerade(struct listing *listing, const struct nft_expr *expr)
 {
-	uint32_t flags = number(a, NFTA_MASQ_FLAGS);
+	uint32_t flags = number(expr, NFTA_MASQ_FLAGS);
 
 	if (flags == NF_NAT_RANGE_PROTO_RANDOM_FULLY)
 		say(listing, "masquerade fully-random");
@@ -560,25 +513,25 @@ static void read_masquerade(struct listing *listing, const struct attributes *a)
 		say(listing, "masquerade");
 }
 
-static void read_reject(struct listing *listing, const struct attributes *a)
+static void read_reject(struct listing *listing, const struct nft_expr *expr)
 {
-	uint32_t code = byte(a, NFTA_REJECT_ICMP_CODE);
+	uint32_t code = nl_attr_u8(expr->v[NFTA_REJECT_ICMP_CODE]);
 
-	if (number(a, NFTA_REJECT_TYPE) == NFT_REJECT_ICMP_UNREACH &&
+	if (number(expr, NFTA_REJECT_TYPE) == NFT_REJECT_ICMP_UNREACH &&
 	    code == nft_expr_port_unreachable(listing->family))
 		say(listing, "reject");
 	else
-		say(listing, "reject with type %u code %u", number(a, NFTA_REJECT_TYPE), code);
+		say(listing, "reject with type %u code %u", number(expr, NFTA_REJECT_TYPE), code);
 }
 
-static void read_counter(struct listing *listing, const struct attributes *a attr_unused)
+static void read_counter(struct listing *listing, const struct nft_expr *expr attr_unused)
 {
 	say(listing, "counter");
 }
 
 static const struct {
 	const char *name;
-	void (*read)(struct listing *listing, const struct attributes *a);
+	void (*read)(struct listing *listing, const struct nft_expr *expr);
 } readers[] = {
 	{"payload", read_payload}, {"meta", read_meta},       {"ct", read_conntrack},
 	{"numgen", read_numgen},   {"fib", read_fib},         {"bitwise", read_bitwise},
@@ -587,31 +540,29 @@ static const struct {
 	{"reject", read_reject},   {"counter", read_counter},
 };
 
-static int read_expression(const struct nlattr *element, void *arg)
+static void read_expression(struct listing *listing, const struct nft_expr *expr)
 {
-	const struct attributes expression = parse(element);
-	const struct attributes data = parse(expression.v[NFTA_EXPR_DATA]);
-	const char *name = string(expression.v[NFTA_EXPR_NAME]);
-	struct listing *listing = arg;
-
 	for (size_t i = 0; i < ARRAY_SIZE(readers); i++) {
-		if (streq(name, readers[i].name)) {
-			readers[i].read(listing, &data);
-			return MNL_CB_OK;
+		if (streq(expr->name, readers[i].name)) {
+			readers[i].read(listing, expr);
+			return;
 		}
 	}
-	say(listing, "[%.40s]", name);
-	return MNL_CB_OK;
+	say(listing, "[%.40s]", expr->name);
 }
 
 void expression_text_rule(struct text *text, enum family family, const struct nlmsghdr *message)
 {
 	struct listing listing = {.text = text, .family = family};
-	const struct nlattr *list = nft_message_attr(message, NFTA_RULE_EXPRESSIONS);
+	struct nl_attrs list = nl_attr_nest(nft_message_attr(message, NFTA_RULE_EXPRESSIONS));
 	char comment[USER_DATA_COMMENT_MAX];
+	struct nft_expr expr;
+	int r;
 
-	if (list)
-		mnl_attr_parse_nested(list, read_expression, &listing);
+	while ((r = nft_expr_next(&list, &expr)) > 0)
+		read_expression(&listing, &expr);
+	if (r < 0)
+		say(&listing, "[?]");
 	if (user_data_read_comment(nft_message_attr(message, NFTA_RULE_USERDATA), comment))
 		say(&listing, "comment \"%s\"", comment);
 }

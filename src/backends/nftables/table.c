@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/nftables/table.h"
 
-#include <endian.h>
 #include <errno.h>
-#include <libmnl/libmnl.h>
 #include <linux/netfilter/nf_tables.h>
 #include <stdlib.h>
 
@@ -183,96 +181,47 @@ int table_check(struct nft_socket *socket, enum family family, struct err *err)
 
 /* -- elements */
 
-static bool fits(const struct nlattr *attribute, const void *end)
-{
-	return mnl_attr_ok(attribute, (int)((const char *)end - (const char *)attribute));
-}
-
 /* The bytes of NFTA_DATA_VALUE inside a key or data; NULL: it is something else. */
 static const uint8_t *value_of(const struct nlattr *nest, size_t *ret_n)
 {
-	const char *end = (const char *)mnl_attr_get_payload(nest) + mnl_attr_get_payload_len(nest);
-	const struct nlattr *attribute = mnl_attr_get_payload(nest);
-
-	for (; fits(attribute, end); attribute = mnl_attr_next(attribute)) {
-		if (mnl_attr_get_type(attribute) != NFTA_DATA_VALUE)
-			continue;
-		*ret_n = mnl_attr_get_payload_len(attribute);
-		return mnl_attr_get_payload(attribute);
-	}
-	return NULL;
-}
-
-static const struct nlattr *inside(const struct nlattr *nest, uint16_t type)
-{
-	const char *end = (const char *)mnl_attr_get_payload(nest) + mnl_attr_get_payload_len(nest);
-	const struct nlattr *attribute = mnl_attr_get_payload(nest);
-
-	for (; fits(attribute, end); attribute = mnl_attr_next(attribute))
-		if (mnl_attr_get_type(attribute) == type)
-			return attribute;
-	return NULL;
+	return nl_attr_bytes(nl_attr_find(nl_attr_nest(nest), NFTA_DATA_VALUE), ret_n);
 }
 
 static void take_verdict(const struct nlattr *data, struct table_element *element)
 {
-	const struct nlattr *verdict = inside(data, NFTA_DATA_VERDICT);
-	const struct nlattr *chain = verdict ? inside(verdict, NFTA_VERDICT_CHAIN) : NULL;
-	const struct nlattr *code = verdict ? inside(verdict, NFTA_VERDICT_CODE) : NULL;
-	size_t n = chain ? mnl_attr_get_payload_len(chain) : 0;
+	const struct nlattr *nest = nl_attr_find(nl_attr_nest(data), NFTA_DATA_VERDICT);
+	struct nft_verdict verdict = nft_verdict_of(nest);
 
-	element->verdict = verdict;
-	if (code && mnl_attr_get_payload_len(code) == sizeof(uint32_t))
-		element->code = (int32_t)be32toh(mnl_attr_get_u32(code));
-	if (n > 0 && ((const char *)mnl_attr_get_payload(chain))[n - 1] == '\0')
-		element->chain = mnl_attr_get_payload(chain);
+	element->verdict = nest;
+	element->code = verdict.code;
+	element->chain = verdict.chain;
 }
 
 static void take_end(const struct nlattr *attribute, struct table_element *element)
 {
-	size_t n = 0;
+	size_t n;
 	const uint8_t *end = value_of(attribute, &n);
 
 	if (end && n == element->key_size)
 		element->key_end = end;
 }
 
-static void take_data(const struct nlattr *attribute, struct table_element *element)
-{
-	element->data = value_of(attribute, &element->data_size);
-	if (!element->data)
-		take_verdict(attribute, element);
-}
-
-static uint64_t milliseconds_of(const struct nlattr *attribute)
-{
-	return mnl_attr_get_payload_len(attribute) == sizeof(uint64_t)
-		       ? be64toh(mnl_attr_get_u64(attribute))
-		       : 0;
-}
-
 static int take_element(const struct nlattr *nest, table_element_fn *fn, void *arg, struct err *err)
 {
-	const char *end = (const char *)mnl_attr_get_payload(nest) + mnl_attr_get_payload_len(nest);
-	const struct nlattr *attribute = mnl_attr_get_payload(nest);
+	const struct nlattr *v[NFTA_SET_ELEM_KEY_END + 1];
 	struct table_element element = {0};
 
-	for (; fits(attribute, end); attribute = mnl_attr_next(attribute)) {
-		if (mnl_attr_get_type(attribute) == NFTA_SET_ELEM_KEY)
-			element.key = value_of(attribute, &element.key_size);
-		else if (mnl_attr_get_type(attribute) == NFTA_SET_ELEM_KEY_END)
-			take_end(attribute, &element);
-		else if (mnl_attr_get_type(attribute) == NFTA_SET_ELEM_DATA)
-			take_data(attribute, &element);
-		else if (mnl_attr_get_type(attribute) == NFTA_SET_ELEM_USERDATA)
-			element.user_data = attribute;
-		else if (mnl_attr_get_type(attribute) == NFTA_SET_ELEM_TIMEOUT)
-			element.timeout_ms = milliseconds_of(attribute);
-		else if (mnl_attr_get_type(attribute) == NFTA_SET_ELEM_EXPIRATION)
-			element.expires_ms = milliseconds_of(attribute);
-	}
+	nl_attr_by_type(nl_attr_nest(nest), v, NFTA_SET_ELEM_KEY_END);
+	element.key = value_of(v[NFTA_SET_ELEM_KEY], &element.key_size);
 	if (!element.key)
 		return err_set(err, -EBADMSG, "the kernel lists an element without a key");
+	take_end(v[NFTA_SET_ELEM_KEY_END], &element);
+	element.data = value_of(v[NFTA_SET_ELEM_DATA], &element.data_size);
+	if (!element.data)
+		take_verdict(v[NFTA_SET_ELEM_DATA], &element);
+	element.user_data = v[NFTA_SET_ELEM_USERDATA];
+	element.timeout_ms = nl_attr_u64(v[NFTA_SET_ELEM_TIMEOUT]);
+	element.expires_ms = nl_attr_u64(v[NFTA_SET_ELEM_EXPIRATION]);
 	fn(arg, &element);
 	return 0;
 }
@@ -280,17 +229,13 @@ static int take_element(const struct nlattr *nest, table_element_fn *fn, void *a
 int table_each_element(const struct nlmsghdr *message, table_element_fn *fn, void *arg,
 		       struct err *err)
 {
-	const struct nlattr *list = nft_message_attr(message, NFTA_SET_ELEM_LIST_ELEMENTS);
+	/* an empty set is listed without any */
+	struct nl_attrs list = nl_attr_nest(nft_message_attr(message, NFTA_SET_ELEM_LIST_ELEMENTS));
 	const struct nlattr *attribute;
-	const char *end;
 	int r = 0;
 
-	if (!list)
-		return 0; /* an empty set is listed so */
-	end = (const char *)mnl_attr_get_payload(list) + mnl_attr_get_payload_len(list);
-	attribute = mnl_attr_get_payload(list);
-	for (; r == 0 && fits(attribute, end); attribute = mnl_attr_next(attribute))
-		if (mnl_attr_get_type(attribute) == NFTA_LIST_ELEM)
+	while (r == 0 && nl_attr_next(&list, &attribute) > 0)
+		if (nl_attr_type(attribute) == NFTA_LIST_ELEM)
 			r = take_element(attribute, fn, arg, err);
 	return r;
 }
@@ -339,17 +284,9 @@ static void forget_maps(void *arg)
 	table_maps_done(arg);
 }
 
-static int take_size(const struct nlattr *attribute, void *arg)
-{
-	if (mnl_attr_get_type(attribute) == NFTA_SET_DESC_SIZE &&
-	    mnl_attr_get_payload_len(attribute) == sizeof(uint32_t))
-		*(uint32_t *)arg = be32toh(mnl_attr_get_u32(attribute));
-	return MNL_CB_OK;
-}
-
 static int take_map(void *arg, const struct nlmsghdr *message, struct err *err attr_unused)
 {
-	const struct nlattr *description = nft_message_attr(message, NFTA_SET_DESC);
+	struct nl_attrs description = nl_attr_nest(nft_message_attr(message, NFTA_SET_DESC));
 	const char *name = nft_message_string(message, NFTA_SET_NAME);
 	struct table_maps *maps = arg;
 	struct table_map map = {.size = 0};
@@ -357,8 +294,7 @@ static int take_map(void *arg, const struct nlmsghdr *message, struct err *err a
 
 	if (!name || !container_parse(name, &map.container, &map.number))
 		return 0;
-	if (description)
-		mnl_attr_parse_nested(description, take_size, &map.size);
+	map.size = nl_attr_u32(nl_attr_find(description, NFTA_SET_DESC_SIZE));
 	if (user_data_read_set_comment(nft_message_attr(message, NFTA_SET_USERDATA), comment))
 		map.comment = xstrdup(comment);
 	array_grow(&maps->v, &maps->capacity, maps->n, sizeof(*maps->v));

@@ -2,8 +2,9 @@
 #include "backends/nftables/user_data.h"
 
 #include <assert.h>
-#include <libmnl/libmnl.h>
 #include <linux/netfilter/nf_tables.h>
+
+#include "kernel/nl_attr.h"
 
 /*
  * User data are entries of a byte for the type, a byte for the length, and bytes; a value may be
@@ -91,8 +92,8 @@ void user_data_comment(struct nlmsghdr *message, uint16_t attribute, const char 
 static bool read_entry(const struct nlattr *attribute, uint8_t type,
 		       char out[static USER_DATA_COMMENT_MAX])
 {
-	const uint8_t *data = attribute ? mnl_attr_get_payload(attribute) : NULL;
-	size_t left = attribute ? mnl_attr_get_payload_len(attribute) : 0;
+	size_t left;
+	const uint8_t *data = nl_attr_bytes(attribute, &left);
 
 	while (left >= 2 && left - 2 >= data[1]) {
 		size_t n = data[1];

@@ -7,7 +7,6 @@
  */
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -156,18 +155,6 @@ static int check_traceable(const struct config *config)
 }
 
 /* -- arming */
-
-static uint8_t protocol_number(enum protocol protocol)
-{
-	static const uint8_t numbers[] = {
-		[PROTOCOL_TCP] = IPPROTO_TCP,
-		[PROTOCOL_UDP] = IPPROTO_UDP,
-		[PROTOCOL_SCTP] = IPPROTO_SCTP,
-	};
-
-	_Static_assert(ARRAY_SIZE(numbers) == PROTOCOL_COUNT, "one number for each protocol");
-	return numbers[protocol];
-}
 
 static void print_target(const struct tracing *tracing, char out[static ADDR_PORT_TEXT_MAX])
 {

@@ -2,7 +2,6 @@
 #include "conntrack/service_flows.h"
 
 #include <linux/netfilter/nf_conntrack_common.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -43,13 +42,6 @@ struct service_flows {
 };
 
 /* -- fronts */
-
-static uint8_t protocol_number(enum protocol protocol)
-{
-	static const uint8_t numbers[PROTOCOL_COUNT] = {IPPROTO_TCP, IPPROTO_UDP, IPPROTO_SCTP};
-
-	return numbers[protocol];
-}
 
 static void add_front(struct service_flows *flows, const struct service_port *port,
 		      const struct addr *addr, enum family family)

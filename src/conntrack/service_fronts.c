@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "conntrack/service_fronts.h"
 
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -31,18 +30,6 @@ struct service_fronts {
 };
 
 static const struct addr any_addr = {.family = FAMILY_COUNT};
-
-static uint8_t protocol_number(enum protocol protocol)
-{
-	static const uint8_t numbers[] = {
-		[PROTOCOL_TCP] = IPPROTO_TCP,
-		[PROTOCOL_UDP] = IPPROTO_UDP,
-		[PROTOCOL_SCTP] = IPPROTO_SCTP,
-	};
-
-	_Static_assert(ARRAY_SIZE(numbers) == PROTOCOL_COUNT, "a number for each protocol");
-	return numbers[protocol];
-}
 
 /* -- the table */
 

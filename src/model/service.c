@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <netinet/in.h>
 
 static const char *const protocol_names[] = {"tcp", "udp", "sctp"};
 _Static_assert(ARRAY_SIZE(protocol_names) == PROTOCOL_COUNT, "a name for each protocol");
@@ -10,6 +11,14 @@ _Static_assert(ARRAY_SIZE(protocol_names) == PROTOCOL_COUNT, "a name for each pr
 const char *protocol_name(enum protocol protocol)
 {
 	return protocol_names[protocol];
+}
+
+uint8_t protocol_number(enum protocol protocol)
+{
+	static const uint8_t numbers[] = {IPPROTO_TCP, IPPROTO_UDP, IPPROTO_SCTP};
+
+	_Static_assert(ARRAY_SIZE(numbers) == PROTOCOL_COUNT, "a number for each protocol");
+	return numbers[protocol];
 }
 
 int protocol_parse(const char *name, enum protocol *ret)

@@ -20,6 +20,7 @@ enum protocol {
 };
 
 const char *protocol_name(enum protocol protocol);        /* "tcp" */
+uint8_t protocol_number(enum protocol protocol);          /* IPPROTO_* */
 int protocol_parse(const char *name, enum protocol *ret); /* "TCP"; -EINVAL for others */
 
 /* When established TCP connections are cut: see conntrack/stale_flows.h. */

@@ -66,19 +66,6 @@ static void put_interface(struct nlmsghdr *message, const struct match *match)
 		put_compare(message, false, none, sizeof(none));
 }
 
-static uint8_t protocol_number(enum protocol protocol)
-{
-	switch (protocol) {
-	case PROTOCOL_TCP:
-		return IPPROTO_TCP;
-	case PROTOCOL_UDP:
-		return IPPROTO_UDP;
-	default:
-		assert(protocol == PROTOCOL_SCTP);
-		return IPPROTO_SCTP;
-	}
-}
-
 /*
  * Whole bytes need no mask: fewer of them are loaded. None at all cannot be loaded, so "everything
  * but 0.0.0.0/0" is compared behind a mask of zeros.

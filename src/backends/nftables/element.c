@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <endian.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 
 void element_begin(struct element *element, enum container container)
@@ -27,16 +26,9 @@ void element_key_addr(struct element *element, const struct addr *addr)
 	put(element, &element->key_size, addr->bytes, addr_bytes(addr->family));
 }
 
-uint8_t element_protocol_number(enum protocol protocol)
-{
-	static const uint8_t numbers[PROTOCOL_COUNT] = {IPPROTO_TCP, IPPROTO_UDP, IPPROTO_SCTP};
-
-	return numbers[protocol];
-}
-
 void element_key_protocol(struct element *element, enum protocol protocol)
 {
-	uint8_t number = element_protocol_number(protocol);
+	uint8_t number = protocol_number(protocol);
 
 	put(element, &element->key_size, &number, sizeof(number));
 }

@@ -50,8 +50,6 @@ void element_jump(struct element *element, enum chain_id id, uint32_t number);
 /* The number of an id as it lies in a key or in data. */
 uint32_t element_id_number(const uint8_t *bytes);
 
-uint8_t element_protocol_number(enum protocol protocol); /* IPPROTO_* */
-
 int element_compare(const struct element *a, const struct element *b);    /* container and key */
 bool element_same_data(const struct element *a, const struct element *b); /* comments count too */
 

@@ -9,10 +9,10 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "backends/nftables/element.h"
 #include "backends/nftables/user_data.h"
 #include "kernel/nft_expr.h"
 #include "kernel/nft_message.h"
+#include "model/service.h"
 
 /*
  * What a rule loads is kept in words, register by register, until an expression makes use of it and a
@@ -338,7 +338,7 @@ static bool prefix_words(const struct listing *listing, const struct value *valu
 static const char *protocol_words(const struct data *data)
 {
 	for (enum protocol i = 0; data->n == 1 && i < PROTOCOL_COUNT; i++)
-		if (element_protocol_number(i) == data->bytes[0])
+		if (protocol_number(i) == data->bytes[0])
 			return protocol_name(i);
 	return NULL;
 }

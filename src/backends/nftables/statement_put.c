@@ -8,7 +8,6 @@
 #include <linux/netfilter/nf_nat.h>
 #include <linux/netfilter/nf_tables.h>
 
-#include "backends/nftables/element.h"
 #include "kernel/nft_expr.h"
 
 /*
@@ -173,7 +172,7 @@ static void put_condition(struct nlmsghdr *m, enum family family, const struct s
 		nft_expr_any_bit(m, R0, statement->number);
 		break;
 	case STATEMENT_PROTOCOL:
-		nft_expr_protocol(m, R0, element_protocol_number(statement->protocol));
+		nft_expr_protocol(m, R0, protocol_number(statement->protocol));
 		break;
 	case STATEMENT_ID:
 		put_id(m, statement);

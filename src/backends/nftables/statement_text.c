@@ -234,7 +234,7 @@ void statement_text_rule(struct text *text, enum family family, const struct nft
 static const char *protocol_of(uint8_t number)
 {
 	for (enum protocol i = 0; i < PROTOCOL_COUNT; i++)
-		if (element_protocol_number(i) == number)
+		if (protocol_number(i) == number)
 			return protocol_name(i);
 	return "?";
 }

@@ -71,13 +71,13 @@ static void endpoints(struct lab *lab, const char *name, const char *addresses)
 {
 	cleanup_free char *key = xasprintf("ns/%s-1", name);
 	cleanup_free char *copy = xstrdup(addresses);
-	struct slice *slice = build_slice(key, name, FAMILY_IPV4);
+	struct draft *slice = build_slice(key, name, FAMILY_IPV4);
 	char *rest = copy, *word;
 
 	build_slice_port(slice, "", PROTOCOL_TCP, 8080);
 	while ((word = strsep(&rest, " "))) {
 		char *zone = strchr(word, '@');
-		struct slice_endpoint *endpoint;
+		struct draft_endpoint *endpoint;
 
 		if (zone)
 			*zone++ = '\0';
@@ -85,7 +85,7 @@ static void endpoints(struct lab *lab, const char *name, const char *addresses)
 		if (zone)
 			build_hints(slice, endpoint, zone, NULL);
 	}
-	model_set_slice(lab->world.model, slice);
+	build_set_slice(lab->world.model, slice);
 }
 
 static void update(struct lab *lab)

@@ -18,10 +18,10 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "backends/iptables/restore_stream.h"
-#include "backends/iptables/restore_writer.h"
+#include "backends/iptables/restore/restore_stream.h"
 #include "backends/iptables/ruleset.h"
 #include "sources/convert.h"
+#include "xtables/restore_writer.h"
 
 #define NAMESPACES    100 /* the services are spread over so many */
 #define ENDPOINTS_MAX 1000

@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "backends/iptables/chains.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/oom.h"
@@ -31,6 +30,7 @@
 #include "serving/proxy_metrics.h"
 #include "serving/service_health.h"
 #include "sources/api_http.h"
+#include "xtables/chains.h"
 
 #define HEALTH_PERIODS 2 /* a sync that is this many sync periods late is a bad sign */
 #define CODE_TEXT_MAX  12

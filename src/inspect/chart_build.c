@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
-#include "backends/iptables/chains.h"
 #include "inspect/chart_parts.h"
+#include "xtables/chains.h"
 
 #define MAX_USED     20 /* endpoints of a port that get a box each; the rest share one */
 #define MAX_LEFT_OUT 6

@@ -3,13 +3,13 @@
 
 #include <stdlib.h>
 
-#include "backends/iptables/chains.h"
 #include "backends/iptables/ruleset.h"
 #include "base/arena.h"
 #include "inspect/saved_rules.h"
 #include "kernel/iptables_save.h"
 #include "kernel/nfacct.h"
 #include "kernel/sysctl.h"
+#include "xtables/chains.h"
 
 #define SYSCTL_BE_LIBERAL "net/netfilter/nf_conntrack_tcp_be_liberal"
 

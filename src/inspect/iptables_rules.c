@@ -4,9 +4,9 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "backends/iptables/rule_text.h"
 #include "backends/iptables/ruleset.h"
-#include "backends/iptables/save_writer.h"
+#include "xtables/rule_text.h"
+#include "xtables/save_writer.h"
 
 struct iptables_chain *iptables_rules_chain(const struct iptables_rules *rules, enum table table,
 					    const char *name)

@@ -14,9 +14,9 @@
  * and that Service's own are enough.
  */
 
-#include "backends/iptables/txn.h"
 #include "base/map.h"
 #include "inspect/way.h"
+#include "xtables/txn.h"
 
 struct plan_delta;
 struct ruleset_host;

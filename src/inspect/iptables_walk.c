@@ -10,9 +10,9 @@
 
 #include <assert.h>
 
-#include "backends/iptables/chains.h"
 #include "inspect/iptables_rules.h"
 #include "inspect/walk.h"
+#include "xtables/chains.h"
 
 /* A chain of rules that lead to themselves would never end; the kernel refuses such chains. */
 #define DEPTH_MAX 64

@@ -65,8 +65,8 @@ struct service {
 	uint16_t health_check_node_port; /* only for LoadBalancer with policy Local, else 0 */
 	bool external_local;             /* externalTrafficPolicy Local, where it applies */
 	bool internal_local;             /* internalTrafficPolicy Local */
-	uint32_t created_s; /* since the epoch; 0: not known */
-	uint8_t terminate;  /* enum terminate: what the annotation asks for */
+	uint32_t created_s;              /* since the epoch; 0: not known */
+	uint8_t terminate;               /* enum terminate: what the annotation asks for */
 };
 
 /*

@@ -14,8 +14,8 @@
 #include <libmnl/libmnl.h>
 #include <stdlib.h>
 
-#include "backends/iptables/nft_damage.h"
-#include "backends/iptables/nft_rule.h"
+#include "backends/iptables/netlink/nft_damage.h"
+#include "xtables/nft_rule.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

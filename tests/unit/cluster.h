@@ -14,10 +14,10 @@
  *	cluster_done(&c);
  */
 
-#include "backends/iptables/restore_writer.h"
 #include "backends/iptables/ruleset.h"
 #include "build.h"
 #include "plan_feed.h"
+#include "xtables/restore_writer.h"
 
 #define CLUSTER_NODE    "node-a"
 #define CLUSTER_NODE_IP "192.168.0.2"

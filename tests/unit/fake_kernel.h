@@ -11,10 +11,10 @@
 
 #include <stdio.h>
 
-#include "backends/iptables/restore_writer.h"
 #include "base/arena.h"
 #include "base/map.h"
 #include "build.h"
+#include "xtables/restore_writer.h"
 
 struct fake_chain {
 	char *name;

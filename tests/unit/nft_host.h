@@ -26,7 +26,7 @@
 
 #include <cmocka.h>
 
-#include "backends/iptables/nft_sync.h"
+#include "backends/iptables/netlink/nft_sync.h"
 #include "backends/iptables/render.h"
 #include "base/clock.h"
 #include "base/text.h"

@@ -15,13 +15,13 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#include "backends/iptables/nft_chain.h"
-#include "backends/iptables/nft_rule.h"
-#include "backends/iptables/restore_writer.h"
 #include "fake_tools.h"
 #include "kernel/nfacct.h"
 #include "nft_shapes.h"
 #include "shell.h"
+#include "xtables/nft_chain.h"
+#include "xtables/nft_rule.h"
+#include "xtables/restore_writer.h"
 
 enum lab_side {
 	LAB_TOOL = 0, /* written by iptables-restore */

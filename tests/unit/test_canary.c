@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "backends/iptables/canary.h"
-#include "backends/iptables/chains.h"
+#include "backends/iptables/restore/canary.h"
 #include "base/clock.h"
 #include "fake_tools.h"
+#include "xtables/chains.h"
 
 #define INTERVAL_NS (20 * CLOCK_NS_PER_MS)
 

@@ -3,8 +3,8 @@
 /* Names of chains: those that every kube-proxy gives the same service ports and endpoints. */
 
 #include "backends/iptables/chain_set.h"
-#include "backends/iptables/chains.h"
 #include "build.h"
+#include "xtables/chains.h"
 
 static const struct {
 	const char *id;

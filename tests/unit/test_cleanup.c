@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/iptables/cleanup.h"
-#include "backends/iptables/restore_writer.h"
 #include "backends/iptables/ruleset.h"
 #include "base/arena.h"
 #include "fake_tools.h"
 #include "shell.h"
+#include "xtables/restore_writer.h"
 
 /* -- with pretended tools */
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/iptables/host.h"
-#include "backends/iptables/restore_writer.h"
 #include "backends/iptables/ruleset.h"
 #include "backends/modes.h"
 #include "base/clock.h"
@@ -9,6 +8,7 @@
 #include "kernel/nfacct.h"
 #include "kernel/sysctl.h"
 #include "plan_feed.h"
+#include "xtables/restore_writer.h"
 
 /* A backend on pretended tools and a pretended /proc. */
 struct context {

@@ -11,10 +11,10 @@
 
 #include <cmocka.h>
 
-#include "backends/iptables/nft_damage.h"
-#include "backends/iptables/nft_rule.h"
+#include "backends/iptables/netlink/nft_damage.h"
 #include "kernel/nfnetlink.h"
 #include "kernel/nft_message.h"
+#include "xtables/nft_rule.h"
 
 /* Notifications, as others' transactions would bring them, and what is noted of them. */
 struct fixture {

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "backends/iptables/nft_handles.h"
+#include "backends/iptables/netlink/nft_handles.h"
 
 #define SVC "KUBE-SVC-AAAAAAAAAAAAAAAA"
 #define SVL "KUBE-SVL-AAAAAAAAAAAAAAAA"

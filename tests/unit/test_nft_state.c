@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "backends/iptables/nft_state.h"
+#include "backends/iptables/netlink/nft_state.h"
 
 static void test_a_chain_has_one_number_in_each_table(void **context attr_unused)
 {

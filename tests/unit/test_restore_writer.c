@@ -2,8 +2,8 @@
 
 /* The words of each match and target as iptables-restore reads them, and the frame around them. */
 
-#include "backends/iptables/restore_writer.h"
 #include "build.h"
+#include "xtables/restore_writer.h"
 
 static void begin(struct rule *rule)
 {

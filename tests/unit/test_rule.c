@@ -2,10 +2,10 @@
 
 /* A rule is a value: what was said, in the order in which it was said. */
 
-#include "backends/iptables/rule.h"
-#include "backends/iptables/rule_text.h"
 #include "backends/iptables/ruleset.h"
 #include "build.h"
+#include "xtables/rule.h"
+#include "xtables/rule_text.h"
 
 static void a_rule_keeps_its_matches_in_order(void **state attr_unused)
 {

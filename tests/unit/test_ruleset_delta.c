@@ -6,7 +6,7 @@
  * took one full sync of the same model, word by word and as text for iptables-restore.
  */
 
-#include "backends/iptables/restore_stream.h"
+#include "backends/iptables/restore/restore_stream.h"
 #include "cluster.h"
 #include "fake_kernel.h"
 #include "random_cluster.h"

@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 #include "backends/iptables/render.h"
-#include "backends/iptables/restore_writer.h"
 #include "cluster.h"
 #include "kernel/nfacct.h"
+#include "xtables/restore_writer.h"
 
 static const char *unusable; /* why not, or NULL */
 static char lock_file[] = "/tmp/portolan-xtables-lock-XXXXXX";

@@ -2,8 +2,8 @@
 
 /* The tool's spelling of each rule. test_save_tools.c asks the tool itself. */
 
-#include "backends/iptables/save_writer.h"
 #include "build.h"
+#include "xtables/save_writer.h"
 
 static char *finish(struct save_writer *writer)
 {

@@ -3,7 +3,7 @@
 
 /* A set of per-service chains, kept as hashes: 11 bytes a place, for 60,000 chains 0.9 MB. */
 
-#include "backends/iptables/chains.h"
+#include "xtables/chains.h"
 
 struct chain_slot {
 	struct chain_hash hash;

@@ -4,14 +4,14 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "backends/iptables/chains.h"
-#include "backends/iptables/restore_writer.h"
 #include "backends/iptables/ruleset.h"
 #include "base/arena.h"
 #include "base/log.h"
 #include "base/map.h"
 #include "kernel/iptables_save.h"
 #include "kernel/iptables_tool.h"
+#include "xtables/chains.h"
+#include "xtables/restore_writer.h"
 
 static const char *const nat_chains[] = {
 	CHAIN_SERVICES, CHAIN_NODEPORTS, CHAIN_POSTROUTING, CHAIN_MARK_MASQ, CHAIN_CANARY, NULL,

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "backends/iptables/restore_writer.h"
+#include "xtables/restore_writer.h"
 
 /* Chains with fixed rules and no others. */
 static const struct {

@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "backends/iptables/restore_writer.h"
+#include "xtables/restore_writer.h"
 
 /* The address that an entry is for: every one has its destination. */
 static const struct addr *entry_address(const struct rule *rule)

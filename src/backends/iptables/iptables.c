@@ -2,15 +2,14 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "backends/iptables/canary.h"
-#include "backends/iptables/chains.h"
 #include "backends/iptables/cleanup.h"
 #include "backends/iptables/host.h"
-#include "backends/iptables/nft_sync.h"
+#include "backends/iptables/netlink/nft_sync.h"
 #include "backends/iptables/render.h"
-#include "backends/iptables/rules_check.h"
+#include "backends/iptables/restore/canary.h"
+#include "backends/iptables/restore/rules_check.h"
+#include "backends/iptables/restore/sync.h"
 #include "backends/iptables/ruleset.h"
-#include "backends/iptables/sync.h"
 #include "backends/modes.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -18,6 +17,7 @@
 #include "kernel/nfacct.h"
 #include "kernel/nft_compat.h"
 #include "kernel/sysctl.h"
+#include "xtables/chains.h"
 
 /*
  * The iptables backend: rules (ruleset.h) and one of two ways to bring them to the kernel, programs

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/iptables/render.h"
 
-#include "backends/iptables/restore_writer.h"
-#include "backends/iptables/save_writer.h"
+#include "xtables/restore_writer.h"
+#include "xtables/save_writer.h"
 
 const char *const render_formats[] = {
 	[RENDER_RESTORE] = "restore",

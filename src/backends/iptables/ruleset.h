@@ -20,10 +20,10 @@
  * no list of chains.
  */
 
-#include "backends/iptables/chains.h"
-#include "backends/iptables/txn.h"
 #include "base/map.h"
 #include "plan/plan_store.h"
+#include "xtables/chains.h"
+#include "xtables/txn.h"
 
 /* More endpoints than this: comments go, and hourly full syncs too. */
 #define RULESET_LARGE_CLUSTER       1000

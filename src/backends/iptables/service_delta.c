@@ -4,9 +4,9 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "backends/iptables/restore_writer.h"
 #include "base/arena.h"
 #include "base/siphash.h"
+#include "xtables/restore_writer.h"
 
 /*
  * Both lists of rules are said twice: first to a listener that keeps a digest of each rule, then,

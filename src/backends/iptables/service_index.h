@@ -19,8 +19,8 @@
  * often as one likes, until they are applied.
  */
 
-#include "backends/iptables/chains.h"
 #include "backends/iptables/rule_output.h"
+#include "xtables/chains.h"
 
 /* A leaf with more rules is split, if its addresses differ; a tree with no more becomes a leaf. */
 #define SERVICE_INDEX_SPLIT 16

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "backends/iptables/netlink/nft_link.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <libmnl/libmnl.h>
+#include <linux/netfilter/nf_tables.h>
+#include <stdlib.h>
+
+#include "kernel/nft_dump.h"
+#include "kernel/nft_listener.h"
+#include "kernel/nft_message.h"
+#include "kernel/nft_socket.h"
+#include "xtables/nft_chain.h"
+#include "xtables/nft_rule.h"
+
+#define PAUSE_RULES_MIN 256 /* rules in a transaction: from there on it saves a millisecond */
+
+int nft_link_open(struct nft_link *link, enum family family, struct err *err)
+{
+	int r;
+
+	*link = (struct nft_link){.family = family};
+	r = nft_socket_open(&link->socket, err);
+	if (r < 0)
+		return r;
+	link->batch = nft_batch_new();
+	link->state = nft_state_new();
+	link->handles = nft_handles_new();
+	return 0;
+}
+
+void nft_link_close(struct nft_link *link)
+{
+	link->state = nft_state_free(link->state);
+	link->handles = nft_handles_free(link->handles);
+	link->batch = nft_batch_free(link->batch);
+	link->socket = nft_socket_free(link->socket);
+}
+
+bool nft_link_table_parse(const char *name, enum table *ret)
+{
+	for (size_t i = 0; i < TABLE_COUNT; i++) {
+		if (streq(name, table_name((enum table)i))) {
+			*ret = (enum table)i;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* -- messages */
+
+static struct nlmsghdr *message(struct nft_link *link, uint16_t type, uint16_t flags)
+{
+	return nft_batch_message(link->batch, type, link->family, flags);
+}
+
+void nft_link_reset(struct nft_link *link)
+{
+	nft_batch_reset(link->batch);
+	nft_handles_begin(link->handles);
+	link->last_rule = NULL;
+	memset(link->n_batch_rules, 0, sizeof(link->n_batch_rules));
+}
+
+void nft_link_new_table(struct nft_link *link, enum table table)
+{
+	nft_table_put(message(link, NFT_MSG_NEWTABLE, NLM_F_CREATE), table);
+}
+
+/* A chain of ours in table nat is made, or loses its rules. */
+static void forget(struct nft_link *link, enum table table, const char *chain)
+{
+	if (table == TABLE_NAT)
+		nft_handles_forget(link->handles, chain);
+}
+
+static void count_made(struct nft_link *link, enum table table)
+{
+	if (table == TABLE_NAT)
+		(void)nft_handles_made(link->handles);
+}
+
+void nft_link_new_chain(struct nft_link *link, enum table table, const char *chain)
+{
+	forget(link, table, chain);
+	count_made(link, table);
+	nft_chain_put(message(link, NFT_MSG_NEWCHAIN, NLM_F_CREATE), table, chain);
+}
+
+void nft_link_new_base_chain(struct nft_link *link, enum table table, const char *chain)
+{
+	count_made(link, table);
+	nft_base_chain_put(message(link, NFT_MSG_NEWCHAIN, NLM_F_CREATE), table, chain);
+}
+
+void nft_link_flush(struct nft_link *link, enum table table, const char *chain)
+{
+	forget(link, table, chain);
+	nft_flush_put(message(link, NFT_MSG_DELRULE, 0), table, chain);
+}
+
+void nft_link_delete_chain(struct nft_link *link, enum table table, const char *chain)
+{
+	forget(link, table, chain);
+	nft_chain_put(message(link, NFT_MSG_DELCHAIN, NLM_F_NONREC), table, chain);
+}
+
+/* The first rule of a batch asks for an echo, and ask_last() will for the last one. */
+static uint64_t note_rule(struct nft_link *link, struct nlmsghdr *message)
+{
+	uint64_t at = nft_handles_made(link->handles);
+	size_t index = nft_batch_count(link->batch) - 1;
+
+	if (!link->last_rule) {
+		message->nlmsg_flags |= NLM_F_ECHO;
+		link->first_index = index;
+		link->first_at = at;
+	}
+	link->last_rule = message;
+	link->last_index = index;
+	link->last_at = at;
+	return at;
+}
+
+/* before: a handle, or 0 */
+static uint64_t put_rule(struct nft_link *link, const struct rule *rule, uint16_t flags,
+			 uint64_t before)
+{
+	struct nlmsghdr *header = message(link, NFT_MSG_NEWRULE, flags);
+	uint64_t at = rule->table == TABLE_NAT ? note_rule(link, header) : 0;
+
+	link->n_batch_rules[rule->table]++;
+	nft_rule_put(header, link->family, rule);
+	if (before)
+		mnl_attr_put_u64(header, NFTA_RULE_POSITION, htobe64(before));
+	return at;
+}
+
+void nft_link_append(struct nft_link *link, const struct rule *rule)
+{
+	uint16_t flags = NLM_F_CREATE | NLM_F_APPEND;
+	uint64_t at;
+
+	if (nft_link_is_shared(rule->chain))
+		flags |= NLM_F_ECHO;
+	at = put_rule(link, rule, flags, 0);
+	if (rule->table == TABLE_NAT)
+		nft_handles_append(link->handles, rule->chain, at);
+}
+
+void nft_link_prepend(struct nft_link *link, const struct rule *rule)
+{
+	uint16_t flags = rule->leading ? NLM_F_CREATE | NLM_F_ECHO : NLM_F_CREATE;
+
+	forget(link, rule->table, rule->chain);
+	put_rule(link, rule, flags, 0);
+}
+
+/* nft insert rule ip nat KUBE-SVC-... position 42 ... */
+uint64_t nft_link_insert(struct nft_link *link, const struct rule *rule, uint64_t before)
+{
+	uint16_t flags = before ? NLM_F_CREATE : NLM_F_CREATE | NLM_F_APPEND;
+
+	return put_rule(link, rule, flags, before) | NFT_HANDLE_MADE;
+}
+
+void nft_link_delete_rule(struct nft_link *link, enum table table, const char *chain,
+			  uint64_t handle)
+{
+	nft_delete_rule_put(message(link, NFT_MSG_DELRULE, 0), table, chain, handle);
+}
+
+#define SUBJECT_PREFIX "Service "
+
+void nft_link_subject(struct nft_link *link, const char *key)
+{
+	char subject[sizeof(SUBJECT_PREFIX) + 512] = SUBJECT_PREFIX;
+
+	if (key)
+		strncat(subject, key, 511);
+	nft_batch_subject(link->batch, key ? subject : NULL);
+}
+
+const char *nft_link_refused(const struct nft_link *link)
+{
+	const struct nft_batch_failure *failure = nft_batch_failure(link->batch);
+
+	if (!failure || !failure->subject || !has_prefix(failure->subject, SUBJECT_PREFIX))
+		return NULL;
+	return failure->subject + strlen(SUBJECT_PREFIX);
+}
+
+/* -- the way to the kernel */
+
+static void on_echo(void *arg, size_t index, const struct nlmsghdr *echo)
+{
+	struct nft_link *link = arg;
+	struct nft_rule_seen seen;
+	enum table table;
+
+	if (nft_message_type(echo) != NFT_MSG_NEWRULE || nft_rule_digest_message(echo, &seen) < 0 ||
+	    !nft_link_table_parse(seen.table, &table))
+		return;
+	if (link->last_rule && index == link->first_index)
+		nft_handles_told(link->handles, link->first_at, seen.handle);
+	if (link->last_rule && index == link->last_index)
+		nft_handles_told(link->handles, link->last_at, seen.handle);
+	if (!nft_link_is_shared(seen.chain))
+		return;
+	nft_state_add(link->state, nft_state_chain(link->state, table, seen.chain), seen.digest,
+		      seen.handle);
+}
+
+static bool pause_listener(const struct nft_link *link)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < TABLE_COUNT; i++)
+		n += link->n_batch_rules[i];
+	return link->listener && n >= PAUSE_RULES_MIN && nft_listener_pause(link->listener);
+}
+
+static void resume(const struct nft_link *link, int result)
+{
+	enum nft_pause outcome = result >= 0 ? NFT_PAUSE_NEXT : NFT_PAUSE_SAME;
+
+	if (nft_batch_uncertain(link->batch))
+		outcome = NFT_PAUSE_UNKNOWN;
+	nft_listener_resume(link->listener, link->socket, outcome);
+}
+
+int nft_link_commit(struct nft_link *link, uint32_t generation, struct err *err)
+{
+	size_t n = nft_batch_count(link->batch);
+	bool paused;
+	int r;
+
+	if (n == 0)
+		return 0;
+	if (link->last_rule)
+		link->last_rule->nlmsg_flags |= NLM_F_ECHO;
+	paused = pause_listener(link);
+	r = nft_batch_commit(link->socket, link->batch, generation, on_echo, link, err);
+	if (paused)
+		resume(link, r);
+	if (nft_batch_uncertain(link->batch))
+		nft_handles_forget_all(link->handles);
+	if (r < 0)
+		return r;
+	nft_handles_end(link->handles);
+	link->n_transactions++;
+	link->n_messages += n;
+	for (size_t i = 0; i < TABLE_COUNT; i++)
+		link->n_rules[i] += link->n_batch_rules[i];
+	return 0;
+}
+
+/* -- reading back */
+
+static void on_restart(void *arg)
+{
+	struct nft_link_rules *rules = arg;
+
+	rules->n = 0;
+}
+
+static int on_rule(void *arg, const struct nlmsghdr *rule, struct err *err attr_unused)
+{
+	struct nft_link_rules *rules = arg;
+	struct nft_rule_seen seen;
+
+	if (nft_rule_digest_message(rule, &seen) < 0)
+		return 0; /* the chain cannot be ours then, or it shows as a difference */
+	array_grow(&rules->v, &rules->capacity, rules->n, sizeof(*rules->v));
+	rules->v[rules->n++] = (struct nft_link_rule){seen.digest, seen.handle};
+	return 0;
+}
+
+int nft_link_read(struct nft_link *link, enum table table, const char *chain,
+		  struct nft_link_rules *ret, struct err *err)
+{
+	static const struct nft_dump_ops ops = {.restart = on_restart, .message = on_rule};
+	const struct nft_dump_request request = {
+		.type = NFT_MSG_GETRULE,
+		.family = link->family,
+		.table = table_name(table),
+		.chain = chain,
+	};
+
+	int r;
+
+	ret->n = 0;
+	r = nft_dump(link->socket, &request, &ops, ret, err);
+	return r == -ENOENT ? 0 : r;
+}
+
+void nft_link_rules_done(struct nft_link_rules *rules)
+{
+	free(rules->v);
+	*rules = (struct nft_link_rules){0};
+}
+
+int nft_link_learn(struct nft_link *link, enum table table, const char *chain, struct err *err)
+{
+	cleanup_nft_link_rules struct nft_link_rules rules = {0};
+	unsigned int number = nft_state_chain(link->state, table, chain);
+	int r = nft_link_read(link, table, chain, &rules, err);
+
+	if (r < 0)
+		return r;
+	nft_state_forget(link->state, number, NULL, NULL);
+	for (size_t i = 0; i < rules.n; i++)
+		nft_state_add(link->state, number, rules.v[i].digest, rules.v[i].handle);
+	return 0;
+}

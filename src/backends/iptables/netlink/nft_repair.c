@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What others do to our chains, and making it good; and audits, which full syncs are as well. */
+
+#include <errno.h>
+#include <event2/event.h>
+#include <stdlib.h>
+
+#include "backends/iptables/netlink/nft_sync_parts.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "kernel/nft_socket.h"
+
+#define RESTARTS_MAX 5  /* of an audit that others disturbed */
+#define TOLD_MAX     16 /* chains that a repair names in the log */
+
+/* -- what others do */
+
+static void on_message(void *arg, const struct nlmsghdr *message)
+{
+	struct nft_sync *sync = arg;
+
+	nft_damage_take(&sync->damage, &sync->link, &sync->jumps, message);
+}
+
+void nft_repair_plan(struct nft_sync *sync)
+{
+	bool due = nft_damage_any(&sync->damage) || sync->audit_wanted;
+
+	if (due && sync->good && !sync->syncing && !sync->audit &&
+	    !evtimer_pending(sync->timer, NULL))
+		nft_sync_wake_at(sync,
+				 sync->audit_asked ? 0 : pace_next(&sync->pace, clock_now_ns()));
+}
+
+static void on_generation(void *arg, uint32_t id, uint32_t pid, const char *process)
+{
+	struct nft_sync *sync = arg;
+
+	sync->generation = id;
+	if (nft_damage_any(&sync->damage))
+		log_debug(3, "Somebody else changed our chains",
+			  KV("ipFamily", LOG_STR(nft_sync_family(sync))),
+			  KV("process", LOG_STR(process)), KV("pid", LOG_INT(pid)));
+	nft_repair_plan(sync);
+}
+
+static void on_own_generation(void *arg, uint32_t id)
+{
+	((struct nft_sync *)arg)->generation = id;
+}
+
+static void on_lost(void *arg)
+{
+	struct nft_sync *sync = arg;
+	struct err err;
+
+	log_debug(2, "Notifications were lost, looking at everything",
+		  KV("ipFamily", LOG_STR(nft_sync_family(sync))));
+	sync->damage.unknown = true;
+	nft_handles_forget_all(sync->link.handles);
+	if (nft_generation(sync->link.socket, &sync->generation, &err) < 0)
+		sync->generation = 0;
+	nft_repair_plan(sync);
+}
+
+static uint32_t known_generation(void *arg)
+{
+	struct nft_sync *sync = arg;
+
+	nft_listener_drain(sync->listener);
+	return sync->generation;
+}
+
+/* What an audit has not seen: damage that came after it began. */
+bool nft_repair_disturbed(void *arg)
+{
+	struct nft_sync *sync = arg;
+
+	nft_listener_drain(sync->listener);
+	return nft_damage_any(&sync->damage);
+}
+
+const struct nft_listener_events nft_repair_listener_events = {
+	.message = on_message,
+	.generation = on_generation,
+	.own_generation = on_own_generation,
+	.lost = on_lost,
+};
+
+/* -- audits */
+
+static void on_difference(void *arg, const struct nft_difference *difference)
+{
+	struct nft_sync *sync = arg;
+
+	if (sync->purpose == PURPOSE_SYNC) {
+		log_debug(4, "Writing a chain that is not as it should be",
+			  KV("ipFamily", LOG_STR(nft_sync_family(sync))),
+			  KV("table", LOG_STR(table_name(difference->table))),
+			  KV("chain", LOG_STR(difference->chain)),
+			  KV("missingRules", LOG_INT(difference->missing)),
+			  KV("extraRules", LOG_INT(difference->extra)));
+		return;
+	}
+	if (sync->n_told++ >= TOLD_MAX)
+		return;
+	log_info("Repairing a chain that somebody else changed",
+		 KV("ipFamily", LOG_STR(nft_sync_family(sync))),
+		 KV("table", LOG_STR(table_name(difference->table))),
+		 KV("chain", LOG_STR(difference->chain)),
+		 KV("missingRules", LOG_INT(difference->missing)),
+		 KV("extraRules", LOG_INT(difference->extra)));
+}
+
+struct nft_audit_events nft_repair_audit_events(struct nft_sync *sync)
+{
+	return (struct nft_audit_events){
+		.differs = on_difference,
+		.refused = nft_sync_refused,
+		.held = nft_sync_held,
+		.generation = known_generation,
+		.disturbed = nft_repair_disturbed,
+		.arg = sync,
+	};
+}
+
+void nft_repair_drop(struct nft_sync *sync)
+{
+	sync->audit = nft_audit_free(sync->audit);
+	sync->purpose = PURPOSE_NONE;
+}
+
+static void start_audit(struct nft_sync *sync, enum purpose purpose,
+			const struct nft_audit_scope *scope)
+{
+	if (scope->all) {
+		nft_left_retry(&sync->left);
+		if (purpose == PURPOSE_SYNC && sync->good)
+			foreign_changes_merge(&sync->found_by_sync, &sync->damage.foreign_changes);
+		nft_damage_done(&sync->damage);
+		sync->audit_wanted = false;
+	}
+	sync->purpose = purpose;
+	sync->n_told = 0;
+	sync->audit_began_ns = clock_now_ns();
+	sync->audit = nft_audit_new(&sync->link, sync->input.ruleset, &sync->left.left, scope,
+				    &sync->audit_events);
+	nft_sync_wake_at(sync, 0);
+}
+
+void nft_repair_audit(struct nft_sync *sync, enum purpose purpose)
+{
+	nft_listener_drain(sync->listener);
+	start_audit(sync, purpose, &(const struct nft_audit_scope){.all = true});
+}
+
+static void log_audit(struct nft_sync *sync, const struct nft_audit_result *result)
+{
+	bool right = result->n_wrong == 0 && result->n_jumps == 0 && result->n_deleted == 0;
+	bool important = !right || sync->audit_asked;
+
+	LOG_CALL(LOG_SEVERITY_INFO, important ? 0 : 2,
+		 right ? "Audit done, all rules are right" : "Audit done, rules were repaired",
+		 KV("ipFamily", LOG_STR(nft_sync_family(sync))),
+		 KV("services", LOG_INT(result->n_services)),
+		 KV("wrongChains", LOG_INT(result->n_wrong)),
+		 KV("missingRules", LOG_INT(result->n_missing)),
+		 KV("extraRules", LOG_INT(result->n_extra)),
+		 KV("missingJumps", LOG_INT(result->n_jumps)),
+		 KV("staleChains", LOG_INT(result->n_deleted)),
+		 KV("ms", LOG_INT((clock_now_ns() - sync->audit_began_ns) / CLOCK_NS_PER_MS)));
+}
+
+static void log_jumps(const struct nft_sync *sync, const struct nft_audit_result *result)
+{
+	cleanup_text struct text text = {0};
+	cleanup_free char *what = NULL;
+	struct rule jump;
+
+	for (size_t i = 0; i < RULESET_JUMPS; i++) {
+		ruleset_jump(i, &jump);
+		if (result->jumps[i])
+			text_printf(&text, "%s%s of table %s to %s", text.size ? ", " : "",
+				    jump.chain, table_name(jump.table), jump.target.chain);
+	}
+	what = text_dup(&text);
+	log_info("Repaired jumps of base chains that somebody else removed",
+		 KV("ipFamily", LOG_STR(nft_sync_family(sync))),
+		 KV("jumps", LOG_INT(result->n_jumps)), KV("what", LOG_STR(what)));
+}
+
+static void count_repair(struct nft_sync *sync, const struct nft_audit_result *result)
+{
+	bool wrong = result->n_wrong > 0 || result->n_jumps > 0;
+	int64_t now = clock_now_ns();
+
+	sync->stats.n_repairs += wrong;
+	sync->stats.n_repaired_chains += result->n_wrong;
+	sync->stats.n_repaired_rules += result->n_missing;
+	sync->stats.n_removed_rules += result->n_extra;
+	sync->stats.n_repaired_jumps += result->n_jumps;
+	pace_repaired(&sync->pace, now - sync->audit_began_ns, wrong, now);
+	if (result->n_jumps > 0)
+		log_jumps(sync, result);
+	if (wrong && sync->input.repaired)
+		sync->input.repaired(sync->input.arg);
+}
+
+static void audit_done(struct nft_sync *sync)
+{
+	struct nft_audit_result result = *nft_audit_result(sync->audit);
+	enum purpose purpose = sync->purpose;
+
+	sync->n_restarts = 0;
+	if (purpose != PURPOSE_SYNC)
+		count_repair(sync, &result);
+	nft_repair_drop(sync);
+	switch (purpose) {
+	case PURPOSE_SYNC:
+		nft_left_tell_accepted(&sync->left);
+		nft_sync_finish(sync, 0, NULL);
+		break;
+	case PURPOSE_BACKGROUND:
+		nft_left_tell_accepted(&sync->left);
+		sync->stats.n_audits++;
+		log_audit(sync, &result);
+		sync->audit_asked = false;
+		break;
+	case PURPOSE_REPAIR:
+		nft_damage_done(&sync->being_repaired);
+		break;
+	case PURPOSE_NONE:
+		break;
+	}
+	nft_repair_plan(sync);
+}
+
+static void repair_failed(struct nft_sync *sync, const struct err *err)
+{
+	int64_t now = clock_now_ns();
+
+	log_error("Could not repair rules that somebody else changed, trying a full sync",
+		  KV("ipFamily", LOG_STR(nft_sync_family(sync))), KV("err", LOG_STR(err->text)));
+	pace_repaired(&sync->pace, now - sync->audit_began_ns, true, now);
+	nft_damage_done(&sync->being_repaired);
+	nft_damage_done(&sync->damage);
+	sync->audit_asked = false;
+	nft_repair_drop(sync);
+	sync->input.flushed(sync->input.arg, "chains that could not be repaired");
+}
+
+static void audit_failed(struct nft_sync *sync, int r, struct err *err)
+{
+	enum purpose purpose = sync->purpose;
+
+	if (r == -ESTALE)
+		err_set(err, -EBUSY, "somebody else keeps changing our rules");
+	if (r == -ESTALE && sync->n_restarts++ < RESTARTS_MAX) {
+		nft_repair_drop(sync);
+		nft_damage_done(&sync->being_repaired);
+		nft_repair_audit(sync, purpose == PURPOSE_SYNC ? purpose : PURPOSE_BACKGROUND);
+		return;
+	}
+	sync->n_restarts = 0;
+	if (purpose != PURPOSE_SYNC) {
+		repair_failed(sync, err);
+		return;
+	}
+	nft_repair_drop(sync);
+	nft_sync_finish(sync, MIN(r, -1), err);
+}
+
+static void step_audit(struct nft_sync *sync)
+{
+	struct ruleset_input input = nft_sync_facts(sync);
+	struct err err = {0};
+	int r = nft_audit_step(sync->audit, sync->syncing ? &input : NULL, &err);
+
+	if (r > 0)
+		nft_sync_wake_at(sync, 0);
+	else if (r == 0)
+		audit_done(sync);
+	else
+		audit_failed(sync, r, &err);
+}
+
+/* -- repairs */
+
+/* What was touched becomes what has to be looked at. A chain of a Service that is gone needs nothing. */
+static void start_repair(struct nft_sync *sync)
+{
+	size_t services[NFT_DAMAGE_CHAINS_MAX];
+	cleanup_free struct nft_audit_chain *chains = NULL;
+	struct nft_audit_scope scope = {.services = services};
+	const char *name;
+	size_t at = 0;
+
+	nft_damage_merge(&sync->being_repaired, &sync->damage);
+	chains = xcalloc(sync->being_repaired.n_shared + 1, sizeof(*chains));
+	scope.chains = chains;
+	scope.jumps = sync->being_repaired.jumps;
+	scope.shared_missing = sync->being_repaired.shared_missing;
+	while ((name = map_next_key(&sync->being_repaired.chains, &at)))
+		scope.n_services +=
+			ruleset_find_chain(sync->input.ruleset, name, &services[scope.n_services]);
+	for (size_t i = 0; i < sync->being_repaired.n_shared; i++) {
+		const struct nft_damage_shared *shared = &sync->being_repaired.shared[i];
+
+		if (shared->touched)
+			chains[scope.n_chains++] = (struct nft_audit_chain){
+				.number = (unsigned int)i,
+				.n_lost = shared->unclear ? 0 : shared->n_lost,
+			};
+	}
+	start_audit(sync, PURPOSE_REPAIR, &scope);
+}
+
+static void start_what_is_due(struct nft_sync *sync)
+{
+	nft_listener_drain(sync->listener);
+	if (sync->damage.flushed) {
+		cleanup_free char *what = foreign_changes_text(&sync->damage.foreign_changes);
+		int64_t now = clock_now_ns();
+
+		pace_repaired(&sync->pace, 0, true, now);
+		nft_damage_done(&sync->damage);
+		sync->input.flushed(sync->input.arg, what);
+	} else if (sync->damage.unknown || sync->audit_wanted) {
+		nft_repair_audit(sync, PURPOSE_BACKGROUND);
+	} else if (nft_damage_any(&sync->damage)) {
+		start_repair(sync);
+	}
+}
+
+void nft_repair_on_timer(evutil_socket_t fd attr_unused, short what attr_unused, void *arg)
+{
+	struct nft_sync *sync = arg;
+
+	if (sync->audit)
+		step_audit(sync);
+	else if (!sync->syncing)
+		start_what_is_due(sync);
+}
+
+void nft_sync_audit(struct nft_sync *sync)
+{
+	sync->audit_wanted = sync->audit_asked = true;
+	if (!sync->audit && !sync->syncing)
+		nft_sync_wake_at(sync, 0);
+}
+
+/* -- a look at what all hangs on */
+
+/* 1 or 0, or an error. */
+static int has_jump(struct nft_sync *sync, size_t index, struct rule *ret, struct err *err)
+{
+	cleanup_nft_link_rules struct nft_link_rules rules = {0};
+	int r;
+
+	ruleset_jump(index, ret);
+	r = nft_link_read(&sync->link, ret->table, ret->chain, &rules, err);
+	if (r < 0)
+		return err_wrap(err, r, "reading chain %s of table %s", ret->chain,
+				table_name(ret->table));
+	for (size_t i = 0; i < rules.n; i++)
+		if (rules.v[i].digest == sync->jumps.digests[index])
+			return 1;
+	return 0;
+}
+
+int nft_sync_check(struct nft_sync *sync, struct err *err)
+{
+	struct rule jump;
+	int r = 1;
+
+	nft_listener_drain(sync->listener);
+	if (nft_damage_any(&sync->damage) || nft_damage_any(&sync->being_repaired)) {
+		err_set(err, -EUCLEAN, "rules that somebody else changed are not repaired yet");
+		return 0;
+	}
+	for (size_t i = 0; i < RULESET_JUMPS && r > 0; i++)
+		r = has_jump(sync, i, &jump, err);
+	if (r != 0)
+		return r;
+	err_set(err, -ENOENT, "chain %s of table %s does not lead to %s", jump.chain,
+		table_name(jump.table), jump.target.chain);
+	sync->damage.jumps = true;
+	sync->damage.n_messages++;
+	nft_repair_plan(sync);
+	return 0;
+}

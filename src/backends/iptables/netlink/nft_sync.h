@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Carrying out what a ruleset has prepared, over netlink: what sync.h is for iptables-restore.
+ *
+ * A delta is one transaction, sent before nft_sync_start() returns. It is only sent when nobody
+ * else has written since what it stands on was last looked at; if somebody has, and left our chains
+ * alone, it is sent again at once. Whatever else goes wrong with it, the same sync goes on as a full
+ * one. A full one compares and writes what differs (nft_audit.h), in steps on the event loop.
+ *
+ * From the first good sync on, the kernel's notifications are followed. Chains that somebody else
+ * touched are read back and repaired within some ten milliseconds, or later when that happens again
+ * and again (nft_damage.h). When notifications were lost, or on request, everything is looked at, in
+ * the background: a sync that comes in between goes first.
+ */
+
+#include "backends/backend.h"
+#include "backends/iptables/netlink/nft_audit.h"
+#include "backends/iptables/ruleset.h"
+
+struct event_base;
+struct nft_sync;
+
+struct nft_sync_input {
+	struct event_base *loop;
+	struct ruleset *ruleset;
+	struct ruleset_host *host; /* its counters' flags are set by a full sync, if ... */
+	bool nfacct;               /* ... the kernel has them */
+	const struct settings *settings;
+	void (*done)(void *arg, const struct backend_result *result);
+	void (*flushed)(void *arg, const char *what); /* tables are gone: a full sync is wanted */
+	void (*repaired)(void *arg); /* what others had changed is right again; NULL: nobody asks */
+	void (*refused)(void *arg,
+			const struct backend_refusal *refusal); /* as in backend_events */
+	void *arg;
+};
+
+/* Since the start. */
+struct nft_sync_stats {
+	size_t n_transactions;
+	size_t n_messages;
+	size_t n_resent;  /* because somebody else had written in between */
+	size_t n_audits;  /* of everything, in the background */
+	size_t n_repairs; /* after foreign changes, that found something wrong */
+	size_t n_repaired_chains;
+	size_t n_repaired_rules; /* that were missing */
+	size_t n_removed_rules;  /* that were not ours */
+	size_t n_repaired_jumps;
+	size_t n_refused; /* times that the kernel refused the rules of a Service */
+};
+
+/* All of the input is borrowed. */
+int nft_sync_new(const struct nft_sync_input *input, struct nft_sync **ret, struct err *err);
+struct nft_sync *nft_sync_free(struct nft_sync *sync); /* as sync_free() */
+
+void nft_sync_start(struct nft_sync *sync, const struct plan_delta *delta);
+bool nft_sync_running(const struct nft_sync *sync);
+/* Looks at everything, as soon as no sync runs, and logs what was found. */
+void nft_sync_audit(struct nft_sync *sync);
+/*
+ * Are the jumps of the base chains there, and nothing known that waits for a repair? 1; 0: err says what
+ * is wrong, and a repair is planned; negative: it could not be found out. Reads the base chains.
+ */
+int nft_sync_check(struct nft_sync *sync, struct err *err);
+const struct nft_sync_stats *nft_sync_stats(struct nft_sync *sync);

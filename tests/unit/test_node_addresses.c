@@ -7,7 +7,7 @@
 
 #include <sys/resource.h>
 
-#include "backends/nftables/maps_sync.h"
+#include "backends/nftables/table_sync.h"
 #include "fake_tools.h"
 #include "kernel/nft_socket.h"
 #include "plan_feed.h"
@@ -21,18 +21,18 @@ static int64_t clock_stands(void *arg attr_unused)
 	return 0;
 }
 
-static void sync_now(struct maps_sync *sync, struct plan_feed *feed)
+static void sync_now(struct table_sync *sync, struct plan_feed *feed)
 {
 	struct backend_result result;
 
-	maps_sync_run(sync, plan_feed_next(feed), &result);
+	table_sync_run(sync, plan_feed_next(feed), &result);
 	plan_feed_end(feed, result.error == 0);
 	if (result.error < 0)
 		fail_msg("%s", result.err.text);
 }
 
 /* As if all files were open that may be. */
-static void sync_blind(struct maps_sync *sync, struct plan_feed *feed)
+static void sync_blind(struct table_sync *sync, struct plan_feed *feed)
 {
 	struct rlimit before, none;
 
@@ -60,10 +60,10 @@ static void the_last_known_addresses_stay_when_none_can_be_read(void **state att
 {
 	struct prefix cidr;
 	struct settings settings = {.family = FAMILY_IPV4, .node_name = "a", .masquerade_mark = 1};
-	const struct maps_sync_ops ops = {.foreign = nobody_wrote, .now_ns = clock_stands};
+	const struct table_sync_ops ops = {.foreign = nobody_wrote, .now_ns = clock_stands};
 	struct model *model = model_new("a", 0);
 	struct nft_socket *socket;
-	struct maps_sync *sync;
+	struct table_sync *sync;
 	struct plan_feed feed;
 	struct err err;
 
@@ -73,21 +73,21 @@ static void the_last_known_addresses_stay_when_none_can_be_read(void **state att
 	assert_int_equal(prefix_parse("192.0.2.0/24", &cidr), 0);
 	node_ports_init(&settings.node_ports, FAMILY_IPV4, &cidr, 1);
 	assert_int_equal(nft_socket_open(&socket, &err), 0);
-	sync = maps_sync_new(socket, &settings, &ops);
+	sync = table_sync_new(socket, &settings, &ops);
 	plan_feed_open(&feed, &settings, model);
 	sync_now(sync, &feed);
 	assert_true(answers_on("192.0.2.5"));
 	assert_false(answers_on("198.51.100.5"));
 	sync_blind(sync, &feed);
 	assert_true(answers_on("192.0.2.5"));
-	maps_sync_need_full(sync);
+	table_sync_need_full(sync);
 	sync_blind(sync, &feed);
 	assert_true(answers_on("192.0.2.5"));
 	shell("ip addr del 192.0.2.5/24 dev d0 && ip addr add 192.0.2.6/24 dev d0");
 	sync_now(sync, &feed);
 	assert_true(answers_on("192.0.2.6"));
 	assert_false(answers_on("192.0.2.5"));
-	maps_sync_free(sync);
+	table_sync_free(sync);
 	nft_socket_free(socket);
 	plan_feed_close(&feed);
 	model_free(model);

@@ -449,7 +449,7 @@ static void number_nodes(struct service_index *index, const struct index_node *n
 		index->order[(*n)++] = node;
 }
 
-static const struct index_node *numbered_node(struct service_index *index, size_t number)
+static const struct index_node *pick_chains_node(struct service_index *index, size_t number)
 {
 	size_t n = 0;
 
@@ -463,7 +463,7 @@ static const struct index_node *numbered_node(struct service_index *index, size_
 
 void service_index_chain_hash(struct service_index *index, size_t number, struct chain_hash *ret)
 {
-	node_hash(numbered_node(index, number), ret);
+	node_hash(pick_chains_node(index, number), ret);
 }
 
 struct write_walk {
@@ -510,7 +510,7 @@ static void write_node(void *arg, const struct index_node *node)
 void service_index_write_chain(struct service_index *index, size_t number,
 			       struct rule_output *output, service_index_rules_fn *rules, void *arg)
 {
-	write_node(&(struct write_walk){output, rules, arg}, numbered_node(index, number));
+	write_node(&(struct write_walk){output, rules, arg}, pick_chains_node(index, number));
 }
 
 void service_index_write_root(const struct service_index *index, struct rule_output *output,

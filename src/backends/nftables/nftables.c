@@ -6,10 +6,10 @@
 
 #include "backends/modes.h"
 #include "backends/nftables/layout.h"
-#include "backends/nftables/maps_sync.h"
 #include "backends/nftables/probe.h"
 #include "backends/nftables/script.h"
 #include "backends/nftables/table.h"
+#include "backends/nftables/table_sync.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/pace.h"
@@ -20,7 +20,7 @@
 #include "kernel/sysctl.h"
 
 /*
- * The nftables backend: what is wanted (state.h), the transaction (maps_sync.h), and an ear for
+ * The nftables backend: what is wanted (state.h), the transaction (table_sync.h), and an ear for
  * foreign hands. Whoever changes table kube-proxy of our family makes us repair what was touched, at
  * once the first time and with growing pauses when it happens again and again (pace.h). Three more
  * timers are set when there is reason: for Services that the kernel refused, for chains and lingering
@@ -43,7 +43,7 @@ struct backend {
 	const struct backend_events *events;
 	struct nft_socket *socket;
 	struct nft_listener *listener;
-	struct maps_sync *sync;
+	struct table_sync *sync;
 	struct event *repair_timer, *retry_timer, *age_timer, *full_timer;
 	struct pace pace;
 	bool repairing; /* a sync was asked for that does it */
@@ -205,7 +205,7 @@ static void on_retry_timer(evutil_socket_t fd attr_unused, short what attr_unuse
 
 static void set_timers(struct backend *backend)
 {
-	int64_t retry = maps_sync_retry_ns(backend->sync);
+	int64_t retry = table_sync_retry_ns(backend->sync);
 	struct timeval delay;
 
 	event_del(backend->retry_timer);
@@ -214,10 +214,10 @@ static void set_timers(struct backend *backend)
 		event_add(backend->retry_timer, &delay);
 	}
 	clock_to_timeval(AGE_INTERVAL_NS, &delay);
-	if (maps_sync_idle(backend->sync) && !event_pending(backend->age_timer, EV_TIMEOUT, NULL))
+	if (table_sync_idle(backend->sync) && !event_pending(backend->age_timer, EV_TIMEOUT, NULL))
 		event_add(backend->age_timer, &delay);
 	clock_to_timeval(FULL_INTERVAL_NS, &delay);
-	if ((maps_sync_has_affinity(backend->sync) || backend->n_full > 0) &&
+	if ((table_sync_has_affinity(backend->sync) || backend->n_full > 0) &&
 	    !event_pending(backend->full_timer, EV_TIMEOUT, NULL))
 		event_add(backend->full_timer, &delay);
 }
@@ -231,7 +231,7 @@ static void tell_full(const struct backend *backend)
 static void on_full_timer(evutil_socket_t fd attr_unused, short what attr_unused, void *arg)
 {
 	struct backend *backend = arg;
-	int n = maps_sync_look_for_full(backend->sync);
+	int n = table_sync_look_for_full(backend->sync);
 
 	if (n >= 0) {
 		backend->n_full = (size_t)n;
@@ -244,7 +244,7 @@ static void on_age_timer(evutil_socket_t fd attr_unused, short what attr_unused,
 {
 	struct backend *backend = arg;
 
-	if (maps_sync_age(backend->sync))
+	if (table_sync_age(backend->sync))
 		set_timers(backend);
 	else
 		backend->events->wanted(backend->events->arg);
@@ -257,7 +257,7 @@ static void backend_close(struct backend *backend)
 	if (!backend)
 		return;
 	nft_listener_free(backend->listener);
-	maps_sync_free(backend->sync);
+	table_sync_free(backend->sync);
 	nft_socket_free(backend->socket);
 	if (backend->repair_timer)
 		event_free(backend->repair_timer);
@@ -278,7 +278,7 @@ static int open_parts(struct backend *backend, struct event_base *loop, struct e
 		.own_generation = on_own_generation,
 		.lost = on_lost,
 	};
-	const struct maps_sync_ops ops = {
+	const struct table_sync_ops ops = {
 		.foreign = foreign,
 		.refused = on_refused,
 		.full = on_full,
@@ -289,7 +289,7 @@ static int open_parts(struct backend *backend, struct event_base *loop, struct e
 
 	if (r < 0)
 		return r;
-	backend->sync = maps_sync_new(backend->socket, backend->settings, &ops);
+	backend->sync = table_sync_new(backend->socket, backend->settings, &ops);
 	backend->repair_timer = evtimer_new(loop, on_repair_timer, backend);
 	backend->retry_timer = evtimer_new(loop, on_retry_timer, backend);
 	backend->age_timer = evtimer_new(loop, on_age_timer, backend);
@@ -324,7 +324,7 @@ static void backend_sync(struct backend *backend, const struct plan_delta *delta
 	struct backend_result result;
 
 	backend->in_sync = true;
-	maps_sync_run(backend->sync, delta, &result);
+	table_sync_run(backend->sync, delta, &result);
 	backend->in_sync = false;
 	if (result.error == 0) {
 		log_sync_repair(backend);
@@ -343,7 +343,7 @@ static bool syncing(const struct backend *backend)
 
 static void need_full_sync(struct backend *backend)
 {
-	maps_sync_need_full(backend->sync);
+	table_sync_need_full(backend->sync);
 }
 
 static void watch(struct backend *backend)
@@ -384,7 +384,7 @@ static int cleanup(const struct backend_host *host attr_unused, enum family fami
 
 	if (r < 0)
 		return r;
-	return maps_sync_delete(socket, family, err);
+	return table_sync_delete(socket, family, err);
 }
 
 static void render_table(const struct backend_render *input, struct text *ret)

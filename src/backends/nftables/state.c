@@ -75,7 +75,7 @@ struct state *state_free(struct state *state)
 	forget_services(state);
 	shared_done(&state->shared);
 	affinity_ids_done(&state->ids);
-	numbered_done(&state->numbered);
+	pick_chains_done(&state->pick_chains);
 	element_list_done(&state->node_port_ips);
 	element_list_done(&state->next_node_port_ips);
 	element_list_done(&state->removals);
@@ -345,7 +345,7 @@ void state_end(struct state *state, bool success)
 	shared_settle(&state->shared);
 	if (state->full)
 		affinity_ids_prune(&state->ids);
-	numbered_settle(&state->numbered);
+	pick_chains_settle(&state->pick_chains);
 	state->affinity_written = state->n_affinity > 0;
 	state->mark_written = state->ids.mark;
 	state->cidrs_changed = false;
@@ -394,15 +394,15 @@ void state_each_affinity(struct state *state, state_affinity_fn *fn, void *arg)
 		fn(arg, v[i].id, v[i].port);
 }
 
-void state_age(struct state *state, numbered_remove_fn *chain, element_fn *element, void *arg)
+void state_age(struct state *state, pick_chains_remove_fn *chain, element_fn *element, void *arg)
 {
-	numbered_age(&state->numbered, chain, arg);
+	pick_chains_age(&state->pick_chains, chain, arg);
 	shared_age(&state->shared, element, arg);
 }
 
 bool state_has_idle(const struct state *state)
 {
-	return numbered_idle(&state->numbered) || state->shared.n_lingering > 0;
+	return pick_chains_idle(&state->pick_chains) || state->shared.n_lingering > 0;
 }
 
 size_t state_count_services(const struct state *state)

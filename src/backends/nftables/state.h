@@ -15,7 +15,7 @@
 #include "backends/nftables/affinity_ids.h"
 #include "backends/nftables/claims.h"
 #include "backends/nftables/layout.h"
-#include "backends/nftables/numbered.h"
+#include "backends/nftables/pick_chains.h"
 #include "backends/nftables/refusals.h"
 #include "plan/plan_store.h"
 
@@ -63,8 +63,8 @@ void state_write_rules(struct state *state, struct writer *writer, struct chain 
 void state_each_element(struct state *state, bool slots, element_fn *fn, void *arg);
 void state_end(struct state *state, bool success);
 
-/* Removes what nobody has used for a while: a round of numbered_age() and of shared_age(). */
-void state_age(struct state *state, numbered_remove_fn *chain, element_fn *element, void *arg);
+/* Removes what nobody has used for a while: a round of pick_chains_age() and of shared_age(). */
+void state_age(struct state *state, pick_chains_remove_fn *chain, element_fn *element, void *arg);
 bool state_has_idle(const struct state *state);
 size_t state_count_services(const struct state *state); /* that are to have elements */
 /* Has the kernel a version of it, which can stay if another is refused? */

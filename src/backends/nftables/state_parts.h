@@ -6,7 +6,7 @@
  * state_affinity.c (what service ports with affinity have of their own) share.
  */
 
-#include "backends/nftables/numbered.h"
+#include "backends/nftables/pick_chains.h"
 #include "backends/nftables/shared.h"
 #include "backends/nftables/state.h"
 
@@ -21,7 +21,7 @@ struct state {
 	bool full;
 
 	/* what the kernel has beside elements of Services */
-	struct numbered numbered;
+	struct pick_chains pick_chains;
 	bool affinity_written;
 	uint32_t mark_written; /* affinity_ids.h; below 2: there is none */
 	struct prefix *cidrs;  /* wanted: ServiceCIDRs of the family */

@@ -59,7 +59,7 @@ static void each_element(struct state *state, bool slots, struct writer *writer,
 
 static void use_chain(void *arg, const struct element *element)
 {
-	numbered_count(arg, element, true);
+	pick_chains_count(arg, element, true);
 }
 
 void state_write_chains(struct state *state, struct writer *writer)
@@ -69,9 +69,9 @@ void state_write_chains(struct state *state, struct writer *writer)
 	layout_fixed_chains(writer);
 	for (enum chain_id id = 0; id < CHAIN_FIXED_COUNT; id++)
 		layout_rules(writer, &facts, id);
-	numbered_begin(&state->numbered);
-	each_element(state, false, NULL, use_chain, &state->numbered);
-	numbered_write(&state->numbered, writer, state->settings);
+	pick_chains_begin(&state->pick_chains);
+	each_element(state, false, NULL, use_chain, &state->pick_chains);
+	pick_chains_write(&state->pick_chains, writer, state->settings);
 	state_write_affinity(state, writer);
 }
 
@@ -194,9 +194,9 @@ void state_collect_delta(struct state *state)
 	element_list_compare(&state->node_port_ips, &state->next_node_port_ips, removal, addition,
 			     state);
 	for (size_t i = 0; i < state->additions.n; i++)
-		numbered_count(&state->numbered, &state->additions.v[i], true);
+		pick_chains_count(&state->pick_chains, &state->additions.v[i], true);
 	for (size_t i = 0; i < state->removals.n; i++)
-		numbered_count(&state->numbered, &state->removals.v[i], false);
+		pick_chains_count(&state->pick_chains, &state->removals.v[i], false);
 }
 
 static void rewrite_chain(struct writer *writer, const struct layout_facts *facts, enum chain_id id,
@@ -232,7 +232,7 @@ static void write_cidrs(struct state *state, struct writer *writer,
 void state_write_delta(struct state *state, struct writer *writer,
 		       const struct state_delta_ops *ops)
 {
-	numbered_write(&state->numbered, writer, state->settings);
+	pick_chains_write(&state->pick_chains, writer, state->settings);
 	state_write_affinity_delta(state, writer, ops);
 	write_remembering(state, writer, ops);
 	write_cidrs(state, writer, ops);
@@ -254,5 +254,5 @@ bool state_has_chain(const struct state *state, const char *name)
 		if (streq(own, name))
 			return true;
 	}
-	return numbered_has(&state->numbered, name);
+	return pick_chains_has(&state->pick_chains, name);
 }

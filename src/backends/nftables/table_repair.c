@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "backends/nftables/maps_repair.h"
+#include "backends/nftables/table_repair.h"
 
 /* A chain that looks like one of ours, but that we have not made, is somebody else's. */
 static bool is_possible(const struct damage *damage, const struct state *state)
@@ -67,8 +67,8 @@ static bool touches_elements(const struct damage *damage, bool *ret_slots)
 	return touched;
 }
 
-bool maps_repair_write(const struct damage *damage, struct state *state,
-		       struct batch_writer *writer)
+bool table_repair_write(const struct damage *damage, struct state *state,
+			struct batch_writer *writer)
 {
 	struct adding adding = {damage, &writer->writer};
 	bool slots;

@@ -19,7 +19,7 @@
 struct nft_batch;
 struct nft_socket;
 
-struct maps_full {
+struct table_full {
 	const struct settings *settings; /* this and the next three are borrowed */
 	struct nft_socket *socket;
 	struct nft_batch *batch;
@@ -31,16 +31,16 @@ struct maps_full {
 	size_t n_written; /* elements */
 };
 
-void maps_full_done(struct maps_full *full);
-int maps_full_commit(struct maps_full *full, uint32_t generation, struct err *err);
+void table_full_done(struct table_full *full);
+int table_full_commit(struct table_full *full, uint32_t generation, struct err *err);
 
 /*
  * After a refusal, by_owner: one service port of each Service whose messages were refused, up to
  * half of all Services. 0: it was something else, or it was so many that the table must be wrong.
  */
-struct maps_full_culprit {
+struct table_full_culprit {
 	const struct port_plan *port;
 	char reason[256];
 };
 
-size_t maps_full_culprits(const struct maps_full *full, struct maps_full_culprit **ret);
+size_t table_full_culprits(const struct table_full *full, struct table_full_culprit **ret);

@@ -5,12 +5,12 @@
  * One sync of one family: a delta of plans becomes one transaction.
  *
  * A sync is a difference, unless there is reason for a full one (the first, after a failure, on
- * request, or because the kernel refused a difference): see maps_full.h. A Service that the kernel refuses is
+ * request, or because the kernel refused a difference): see table_full.h. A Service that the kernel refuses is
  * left out, told, and tried again later (refusals.h); all others are written in the same sync.
  *
  * The transaction names the generation that it stands on. If somebody else has written meanwhile,
  * `foreign` is asked whether our table was meant. What others did to it before a sync is repaired first, in a
- * transaction of its own (maps_repair.h); what cannot be, and what comes later, makes the sync a full one.
+ * transaction of its own (table_repair.h); what cannot be, and what comes later, makes the sync a full one.
  */
 
 #include "backends/backend.h"
@@ -19,9 +19,9 @@
 #include "backends/nftables/state.h"
 
 struct nft_socket;
-struct maps_sync;
+struct table_sync;
 
-struct maps_sync_ops {
+struct table_sync_ops {
 	/* Hears all that is to be heard now, and adds what others did to our table since the last call. */
 	void (*foreign)(void *arg, struct damage *damage);
 	/* A Service is left out; told once until it is there again. */
@@ -31,27 +31,27 @@ struct maps_sync_ops {
 	void *arg;
 };
 
-struct maps_sync *maps_sync_new(struct nft_socket *socket, const struct settings *settings,
-				const struct maps_sync_ops *ops); /* all borrowed, ops copied */
-struct maps_sync *maps_sync_free(struct maps_sync *sync);         /* accepts NULL, returns NULL */
+struct table_sync *table_sync_new(struct nft_socket *socket, const struct settings *settings,
+				  const struct table_sync_ops *ops); /* all borrowed, ops copied */
+struct table_sync *table_sync_free(struct table_sync *sync); /* accepts NULL, returns NULL */
 
-void maps_sync_need_full(struct maps_sync *sync);
+void table_sync_need_full(struct table_sync *sync);
 /* Done when it returns. */
-void maps_sync_run(struct maps_sync *sync, const struct plan_delta *delta,
-		   struct backend_result *ret);
+void table_sync_run(struct table_sync *sync, const struct plan_delta *delta,
+		    struct backend_result *ret);
 
 /* When a Service that was left out wants a sync; REFUSALS_NONE: none does. */
-int64_t maps_sync_retry_ns(const struct maps_sync *sync);
+int64_t table_sync_retry_ns(const struct table_sync *sync);
 
 /* Chains with a number and lingering elements that nobody uses: are there any? A call now and then
  * removes them; false: a sync is needed first. */
-bool maps_sync_idle(const struct maps_sync *sync);
-bool maps_sync_age(struct maps_sync *sync);
+bool table_sync_idle(const struct table_sync *sync);
+bool table_sync_age(struct table_sync *sync);
 
 /* Is there a service port with affinity? Then a look now and then finds those whose map of clients is full: calls full() for
  * each that was not when last looked for, and returns how many there are, or an error. */
-bool maps_sync_has_affinity(const struct maps_sync *sync);
-int maps_sync_look_for_full(struct maps_sync *sync);
+bool table_sync_has_affinity(const struct table_sync *sync);
+int table_sync_look_for_full(struct table_sync *sync);
 
 /* Deletes table kube-proxy, whoever made it. 1; 0: it was not there. */
-int maps_sync_delete(struct nft_socket *socket, enum family family, struct err *err);
+int table_sync_delete(struct nft_socket *socket, enum family family, struct err *err);

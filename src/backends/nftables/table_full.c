@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "backends/nftables/maps_full.h"
+#include "backends/nftables/table_full.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,14 +10,14 @@
 #include "base/log.h"
 #include "kernel/nft_batch.h"
 
-void maps_full_done(struct maps_full *full)
+void table_full_done(struct table_full *full)
 {
 	batch_owners_done(&full->owners);
 }
 
 /* -- writing */
 
-static void delete_stale_chains(const struct maps_full *full, struct batch_writer *writer,
+static void delete_stale_chains(const struct table_full *full, struct batch_writer *writer,
 				const struct table_chains *chains)
 {
 	for (size_t i = 0; i < chains->n; i++)
@@ -26,7 +26,7 @@ static void delete_stale_chains(const struct maps_full *full, struct batch_write
 }
 
 /* An older kernel does not heed a size above its own: its maps are as they should be. */
-static bool has_right_size(const struct maps_full *full, const struct table_map *map)
+static bool has_right_size(const struct table_full *full, const struct table_map *map)
 {
 	uint32_t wanted = full->settings->mode.affinity_clients;
 
@@ -35,7 +35,7 @@ static bool has_right_size(const struct maps_full *full, const struct table_map 
 }
 
 /* Those that are not wanted, and those that are made anew because of their size: no rule uses them now. */
-static void delete_maps(const struct maps_full *full, struct batch_writer *writer,
+static void delete_maps(const struct table_full *full, struct batch_writer *writer,
 			const struct table_maps *maps, bool stale)
 {
 	for (size_t i = 0; i < maps->n; i++) {
@@ -62,7 +62,7 @@ static void found_done(struct found *found)
 	clients_done(&found->clients);
 }
 
-static void write_full(struct maps_full *full, struct found *found)
+static void write_full(struct table_full *full, struct found *found)
 {
 	enum table_kind kind = found->kind;
 	struct batch_writer writer;
@@ -95,7 +95,7 @@ static void write_full(struct maps_full *full, struct found *found)
 }
 
 /* Clients of maps that are made anew: of all, when the table is, else of those whose size is to be another. */
-static void find_clients(const struct maps_full *full, struct found *found, bool all)
+static void find_clients(const struct table_full *full, struct found *found, bool all)
 {
 	enum family family = full->settings->family;
 	uint32_t size = full->settings->mode.affinity_clients;
@@ -117,7 +117,7 @@ static void find_clients(const struct maps_full *full, struct found *found, bool
 			    KV("err", LOG_STR(found->clients.err.text)));
 }
 
-static int look(const struct maps_full *full, struct found *found, struct err *err)
+static int look(const struct table_full *full, struct found *found, struct err *err)
 {
 	enum family family = full->settings->family;
 	bool replace = full->replace || !full->ids_known;
@@ -140,7 +140,7 @@ static int look(const struct maps_full *full, struct found *found, struct err *e
 	return r;
 }
 
-int maps_full_commit(struct maps_full *full, uint32_t generation, struct err *err)
+int table_full_commit(struct table_full *full, uint32_t generation, struct err *err)
 {
 	attr_cleanup(found_done) struct found found = {.kind = TABLE_ABSENT};
 	int r = look(full, &found, err);
@@ -153,7 +153,7 @@ int maps_full_commit(struct maps_full *full, uint32_t generation, struct err *er
 
 /* -- whose fault it was */
 
-static bool has_culprit(const struct maps_full_culprit *v, size_t n, const struct port_plan *port)
+static bool has_culprit(const struct table_full_culprit *v, size_t n, const struct port_plan *port)
 {
 	for (size_t i = 0; i < n; i++)
 		if (v[i].port->service == port->service)
@@ -161,7 +161,7 @@ static bool has_culprit(const struct maps_full_culprit *v, size_t n, const struc
 	return false;
 }
 
-static void describe(const struct maps_full *full, const struct nft_batch_refusal *refusal,
+static void describe(const struct table_full *full, const struct nft_batch_refusal *refusal,
 		     char out[static 256])
 {
 	char what[160];
@@ -170,11 +170,11 @@ static void describe(const struct maps_full *full, const struct nft_batch_refusa
 	snprintf(out, 256, "%s: %s", what, strerror(-refusal->error));
 }
 
-size_t maps_full_culprits(const struct maps_full *full, struct maps_full_culprit **ret)
+size_t table_full_culprits(const struct table_full *full, struct table_full_culprit **ret)
 {
 	const struct nft_batch_failure *failure = nft_batch_failure(full->batch);
 	size_t n_most = state_count_services(full->state) / 2;
-	cleanup_free struct maps_full_culprit *v = NULL;
+	cleanup_free struct table_full_culprit *v = NULL;
 	size_t n = 0, capacity = 0;
 
 	if (!failure || !full->by_owner)

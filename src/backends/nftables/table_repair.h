@@ -14,7 +14,7 @@
  * The kernel sees to it that the damage is enough. A chain that is used cannot be deleted, so whoever deleted one has
  * touched all that led to it, and has been heard to; the same holds for chains of others that our rules and elements
  * were bent to. Where the table is not what the notifications made of it all the same, the kernel
- * refuses an element that is not there, or has other data, and a full sync (maps_full.h) takes over.
+ * refuses an element that is not there, or has other data, and a full sync (table_full.h) takes over.
  */
 
 #include "backends/nftables/batch_writer.h"
@@ -22,5 +22,5 @@
 #include "backends/nftables/state.h"
 
 /* False: only a full sync helps, and nothing was written. */
-bool maps_repair_write(const struct damage *damage, struct state *state,
-		       struct batch_writer *writer);
+bool table_repair_write(const struct damage *damage, struct state *state,
+			struct batch_writer *writer);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "backends/nftables/maps_sync.h"
+#include "backends/nftables/table_sync.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "backends/nftables/batch_writer.h"
 #include "backends/nftables/clients.h"
-#include "backends/nftables/maps_full.h"
-#include "backends/nftables/maps_repair.h"
 #include "backends/nftables/table.h"
+#include "backends/nftables/table_full.h"
+#include "backends/nftables/table_repair.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "kernel/interfaces.h"
@@ -20,13 +20,13 @@
 /* So often a full sync is written again with less, or otherwise, after it was refused. */
 #define ROUNDS 6
 
-struct maps_sync {
+struct table_sync {
 	struct nft_socket *socket;
 	const struct settings *settings;
-	struct maps_sync_ops ops;
+	struct table_sync_ops ops;
 	struct state *state;
 	struct nft_batch *batch;
-	struct maps_full full;
+	struct table_full full;
 	struct refusals refusals;
 	bool need_full;
 	struct damage damage; /* by others, not repaired yet */
@@ -40,12 +40,12 @@ struct maps_sync {
 	bool blind; /* they could not be read the last time */
 };
 
-struct maps_sync *maps_sync_new(struct nft_socket *socket, const struct settings *settings,
-				const struct maps_sync_ops *ops)
+struct table_sync *table_sync_new(struct nft_socket *socket, const struct settings *settings,
+				  const struct table_sync_ops *ops)
 {
-	struct maps_sync *sync = xcalloc(1, sizeof(*sync));
+	struct table_sync *sync = xcalloc(1, sizeof(*sync));
 
-	*sync = (struct maps_sync){
+	*sync = (struct table_sync){
 		.socket = socket,
 		.settings = settings,
 		.ops = *ops,
@@ -53,7 +53,7 @@ struct maps_sync *maps_sync_new(struct nft_socket *socket, const struct settings
 		.batch = nft_batch_new(),
 		.need_full = true,
 	};
-	sync->full = (struct maps_full){
+	sync->full = (struct table_full){
 		.settings = settings,
 		.socket = socket,
 		.batch = sync->batch,
@@ -62,26 +62,26 @@ struct maps_sync *maps_sync_new(struct nft_socket *socket, const struct settings
 	return sync;
 }
 
-struct maps_sync *maps_sync_free(struct maps_sync *sync)
+struct table_sync *table_sync_free(struct table_sync *sync)
 {
 	if (!sync)
 		return NULL;
 	state_free(sync->state);
 	nft_batch_free(sync->batch);
 	free(sync->addresses);
-	maps_full_done(&sync->full);
+	table_full_done(&sync->full);
 	refusals_done(&sync->refusals);
 	full_clients_done(&sync->full_clients);
 	free(sync);
 	return NULL;
 }
 
-void maps_sync_need_full(struct maps_sync *sync)
+void table_sync_need_full(struct table_sync *sync)
 {
 	sync->need_full = true;
 }
 
-int64_t maps_sync_retry_ns(const struct maps_sync *sync)
+int64_t table_sync_retry_ns(const struct table_sync *sync)
 {
 	return refusals_next_ns(&sync->refusals);
 }
@@ -90,7 +90,7 @@ int64_t maps_sync_retry_ns(const struct maps_sync *sync)
  * What the transaction stands on: what others did to our table up to that generation is known, but for
  * what the kernel is just about to tell. That is refused, or repaired by the next sync.
  */
-static int pin_generation(struct maps_sync *sync, int attempt, uint32_t *ret, struct err *err)
+static int pin_generation(struct table_sync *sync, int attempt, uint32_t *ret, struct err *err)
 {
 	int r = nft_generation(sync->socket, ret, err);
 
@@ -103,14 +103,14 @@ static int pin_generation(struct maps_sync *sync, int attempt, uint32_t *ret, st
 }
 
 /* Did the kernel mind what was asked for, or could it not do it just now? */
-static bool was_refused(const struct maps_sync *sync, int r)
+static bool was_refused(const struct table_sync *sync, int r)
 {
 	return nft_batch_failure(sync->batch) && r != -ERESTART && r != -ENOMEM && r != -EPERM;
 }
 
 /* -- a full one */
 
-static int send_full(struct maps_sync *sync, struct err *err)
+static int send_full(struct table_sync *sync, struct err *err)
 {
 	int r = -ERESTART;
 
@@ -122,12 +122,12 @@ static int send_full(struct maps_sync *sync, struct err *err)
 			return r;
 		sync->need_full = false;
 		sync->damage = (struct damage){0};
-		r = maps_full_commit(&sync->full, generation, err);
+		r = table_full_commit(&sync->full, generation, err);
 	}
 	return r < 0 ? r : 0;
 }
 
-static void tell_refused(const struct maps_sync *sync, const struct maps_full_culprit *culprit)
+static void tell_refused(const struct table_sync *sync, const struct table_full_culprit *culprit)
 {
 	const char *key = culprit->port->service->key;
 	const struct backend_refusal refusal = {
@@ -141,10 +141,10 @@ static void tell_refused(const struct maps_sync *sync, const struct maps_full_cu
 }
 
 /* Whoever is to blame stays as it was in the next round, or is left out of it. */
-static size_t leave_out(struct maps_sync *sync, int64_t now_ns)
+static size_t leave_out(struct table_sync *sync, int64_t now_ns)
 {
-	cleanup_free struct maps_full_culprit *v = NULL;
-	size_t n = maps_full_culprits(&sync->full, &v);
+	cleanup_free struct table_full_culprit *v = NULL;
+	size_t n = table_full_culprits(&sync->full, &v);
 
 	for (size_t i = 0; i < n; i++) {
 		if (refusals_add(&sync->refusals, v[i].port->service->key, now_ns))
@@ -159,7 +159,7 @@ static size_t leave_out(struct maps_sync *sync, int64_t now_ns)
 }
 
 /* After a refusal: can something be said otherwise? */
-static bool try_otherwise(struct maps_sync *sync, int64_t now_ns, const struct err *err)
+static bool try_otherwise(struct table_sync *sync, int64_t now_ns, const struct err *err)
 {
 	if (!sync->full.by_owner)
 		return sync->full.by_owner = true;
@@ -173,7 +173,7 @@ static bool try_otherwise(struct maps_sync *sync, int64_t now_ns, const struct e
 	return sync->full.replace = true;
 }
 
-static int run_full(struct maps_sync *sync, const struct state_input *input, struct err *err)
+static int run_full(struct table_sync *sync, const struct state_input *input, struct err *err)
 {
 	int r;
 
@@ -193,7 +193,7 @@ static int run_full(struct maps_sync *sync, const struct state_input *input, str
 /* -- any other */
 
 /* -ESTALE: somebody else has touched the table. */
-static int send_delta(struct maps_sync *sync, struct err *err)
+static int send_delta(struct table_sync *sync, struct err *err)
 {
 	int r = -ERESTART;
 
@@ -210,7 +210,7 @@ static int send_delta(struct maps_sync *sync, struct err *err)
 	return r < 0 ? r : 0;
 }
 
-static void begin_batch(const struct maps_sync *sync, struct batch_writer *writer)
+static void begin_batch(const struct table_sync *sync, struct batch_writer *writer)
 {
 	nft_batch_reset(sync->batch);
 	batch_writer_init(writer, sync->settings->family, LAYOUT_TABLE, sync->batch);
@@ -242,7 +242,7 @@ static void delete_clients(struct writer *writer, enum container container, uint
 
 static const struct state_delta_ops delta_ops = {flush_chain, delete_chain, delete_clients};
 
-static int run_delta(struct maps_sync *sync, const struct state_input *input, struct err *err)
+static int run_delta(struct table_sync *sync, const struct state_input *input, struct err *err)
 {
 	struct batch_writer writer;
 
@@ -258,20 +258,20 @@ static int run_delta(struct maps_sync *sync, const struct state_input *input, st
 
 /* -- a repair */
 
-static bool write_repair(struct maps_sync *sync, size_t *ret_n)
+static bool write_repair(struct table_sync *sync, size_t *ret_n)
 {
 	struct batch_writer writer;
 	bool possible;
 
 	begin_batch(sync, &writer);
-	possible = maps_repair_write(&sync->damage, sync->state, &writer);
+	possible = table_repair_write(&sync->damage, sync->state, &writer);
 	*ret_n = writer.n_elements;
 	end_batch(&writer);
 	return possible;
 }
 
 /* -ESTALE: it takes a full sync. */
-static int run_repair(struct maps_sync *sync, struct err *err)
+static int run_repair(struct table_sync *sync, struct err *err)
 {
 	int r = -ERESTART;
 	size_t n = 0;
@@ -298,7 +298,7 @@ static int run_repair(struct maps_sync *sync, struct err *err)
 /* -- both */
 
 /* Addresses of interfaces, for node ports that are limited to some; those last known while they cannot be read. */
-static void find_addresses(struct maps_sync *sync)
+static void find_addresses(struct table_sync *sync)
 {
 	struct addr *addresses;
 	struct err err;
@@ -325,7 +325,7 @@ static void find_addresses(struct maps_sync *sync)
 }
 
 /* Clients keep their endpoints over a restart of ours. */
-static void find_ids(struct maps_sync *sync)
+static void find_ids(struct table_sync *sync)
 {
 	enum family family = sync->settings->family;
 	enum table_kind kind;
@@ -347,7 +347,7 @@ static void find_ids(struct maps_sync *sync)
 
 static void tell_accepted(void *arg, const char *service)
 {
-	const struct maps_sync *sync = arg;
+	const struct table_sync *sync = arg;
 
 	if (state_wants(sync->state, service))
 		log_info("The kernel accepts the rules of a Service again",
@@ -356,13 +356,13 @@ static void tell_accepted(void *arg, const char *service)
 }
 
 /* What was left out and tried now is there, or asked for no more. */
-static void accept_refused(struct maps_sync *sync, const struct state_input *input)
+static void accept_refused(struct table_sync *sync, const struct state_input *input)
 {
 	refusals_each_due(&sync->refusals, input->now_ns, tell_accepted, sync);
 	refusals_forget_due(&sync->refusals, input->now_ns);
 }
 
-static void end(struct maps_sync *sync, const struct state_input *input, int r)
+static void end(struct table_sync *sync, const struct state_input *input, int r)
 {
 	nft_batch_reset(sync->batch);
 	state_end(sync->state, r == 0);
@@ -375,7 +375,7 @@ static void end(struct maps_sync *sync, const struct state_input *input, int r)
 }
 
 /* A difference that cannot be written makes everything be written, at once. */
-static int run(struct maps_sync *sync, struct state_input *input, struct err *err)
+static int run(struct table_sync *sync, struct state_input *input, struct err *err)
 {
 	int r = 0;
 
@@ -397,15 +397,15 @@ static int run(struct maps_sync *sync, struct state_input *input, struct err *er
 }
 
 /* A full delta has the others too. */
-static void hurry_changed(struct maps_sync *sync, const struct plan_change *changes, size_t n)
+static void hurry_changed(struct table_sync *sync, const struct plan_change *changes, size_t n)
 {
 	for (size_t i = 0; i < n && sync->refusals.all.count > 0; i++)
 		if (changes[i].applied != changes[i].wanted)
 			refusals_hurry(&sync->refusals, changes[i].key);
 }
 
-void maps_sync_run(struct maps_sync *sync, const struct plan_delta *delta,
-		   struct backend_result *ret)
+void table_sync_run(struct table_sync *sync, const struct plan_delta *delta,
+		    struct backend_result *ret)
 {
 	struct state_input input = {
 		.delta = delta,
@@ -435,7 +435,7 @@ void maps_sync_run(struct maps_sync *sync, const struct plan_delta *delta,
 
 /* -- what nobody uses */
 
-bool maps_sync_idle(const struct maps_sync *sync)
+bool table_sync_idle(const struct table_sync *sync)
 {
 	return !sync->need_full && state_has_idle(sync->state);
 }
@@ -452,7 +452,7 @@ static void remove_element(void *arg, const struct element *element)
 	writer->ops->remove(writer, element);
 }
 
-bool maps_sync_age(struct maps_sync *sync)
+bool table_sync_age(struct table_sync *sync)
 {
 	struct batch_writer writer;
 	struct err err;
@@ -478,12 +478,12 @@ bool maps_sync_age(struct maps_sync *sync)
 
 /* -- full maps of clients */
 
-bool maps_sync_has_affinity(const struct maps_sync *sync)
+bool table_sync_has_affinity(const struct table_sync *sync)
 {
 	return state_count_affinity(sync->state) > 0;
 }
 
-int maps_sync_look_for_full(struct maps_sync *sync)
+int table_sync_look_for_full(struct table_sync *sync)
 {
 	struct err err;
 	int r;
@@ -499,7 +499,7 @@ int maps_sync_look_for_full(struct maps_sync *sync)
 	return r;
 }
 
-int maps_sync_delete(struct nft_socket *socket, enum family family, struct err *err)
+int table_sync_delete(struct nft_socket *socket, enum family family, struct err *err)
 {
 	cleanup_nft_batch struct nft_batch *batch = nft_batch_new();
 	struct batch_writer writer;

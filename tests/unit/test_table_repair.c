@@ -5,29 +5,29 @@
  * what it was. Damage is met by a sync, which repairs it at once, so that no test waits for the pauses
  * between repairs.
  *
- * maps_repair_write() is wrapped (meson.build), so that somebody can write while a repair is under way.
+ * table_repair_write() is wrapped (meson.build), so that somebody can write while a repair is under way.
  */
 
-#include "backends/nftables/maps_repair.h"
+#include "backends/nftables/table_repair.h"
 #include "nftables_host.h"
 #include "shell.h"
 
 static const char *meddling; /* a command for just before the commit; NULL: none */
 
-bool __real_maps_repair_write(const struct damage *damage, struct state *state,
-			      struct batch_writer *writer);
-bool __wrap_maps_repair_write(const struct damage *damage, struct state *state,
-			      struct batch_writer *writer);
+bool __real_table_repair_write(const struct damage *damage, struct state *state,
+			       struct batch_writer *writer);
+bool __wrap_table_repair_write(const struct damage *damage, struct state *state,
+			       struct batch_writer *writer);
 
-bool __wrap_maps_repair_write(const struct damage *damage, struct state *state,
-			      struct batch_writer *writer)
+bool __wrap_table_repair_write(const struct damage *damage, struct state *state,
+			       struct batch_writer *writer)
 {
 	const char *command = meddling;
 
 	meddling = NULL;
 	if (command)
 		host_run(command);
-	return __real_maps_repair_write(damage, state, writer);
+	return __real_table_repair_write(damage, state, writer);
 }
 
 /* -- the table as text */

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "backends/nftables/clients.h"
-#include "backends/nftables/maps_sync.h"
+#include "backends/nftables/table_sync.h"
 #include "kernel/nft_socket.h"
 #include "plan_feed.h"
 #include "plan_world.h"
@@ -74,7 +74,7 @@ struct node_host {
 	struct world world;
 	struct plan_feed feed;
 	struct nft_socket *socket;
-	struct maps_sync *sync;
+	struct table_sync *sync;
 	struct backend_result result;
 	int64_t now_ns;
 	size_t n_refused;
@@ -126,7 +126,7 @@ static int64_t host_now(void *arg)
 
 static void open_sync(struct node_host *host)
 {
-	const struct maps_sync_ops ops = {
+	const struct table_sync_ops ops = {
 		.foreign = tell_damage,
 		.refused = note_refused,
 		.full = note_full,
@@ -134,7 +134,7 @@ static void open_sync(struct node_host *host)
 		.arg = host,
 	};
 
-	host->sync = maps_sync_new(host->socket, &host->world.settings, &ops);
+	host->sync = table_sync_new(host->socket, &host->world.settings, &ops);
 	host->feed.full = true;
 }
 
@@ -161,7 +161,7 @@ static void host_init(struct node_host *host)
 
 static void host_done(struct node_host *host)
 {
-	maps_sync_free(host->sync);
+	table_sync_free(host->sync);
 	nft_socket_free(host->socket);
 	plan_feed_close(&host->feed);
 	world_done(&host->world);
@@ -169,7 +169,7 @@ static void host_done(struct node_host *host)
 
 static int host_sync(struct node_host *host)
 {
-	maps_sync_run(host->sync, plan_feed_next(&host->feed), &host->result);
+	table_sync_run(host->sync, plan_feed_next(&host->feed), &host->result);
 	plan_feed_end(&host->feed, host->result.error == 0);
 	return host->result.error;
 }
@@ -316,7 +316,7 @@ static void what_the_kernel_had_of_a_refused_service_stays(void **state attr_unu
 	assert_true(host.kept);
 	assert_int_equal(slots_of(2), 2);
 	assert_int_equal(slots_of(3), 3);
-	maps_sync_need_full(host.sync); /* it stays over what comes later */
+	table_sync_need_full(host.sync); /* it stays over what comes later */
 	expect_sync(&host);
 	assert_int_equal(slots_of(2), 2);
 	host.now_ns += REFUSALS_FIRST_NS; /* and over another attempt */
@@ -339,7 +339,7 @@ static void it_goes_when_it_is_deleted(void **state attr_unused)
 	expect_sync(&host);
 	assert_false(is_served(2));
 	assert_true(is_served(1) && is_served(3));
-	assert_int_equal(maps_sync_retry_ns(host.sync), REFUSALS_NONE);
+	assert_int_equal(table_sync_retry_ns(host.sync), REFUSALS_NONE);
 	host_done(&host);
 }
 
@@ -349,7 +349,7 @@ static void it_goes_when_the_kernel_refuses_that_too(void **state attr_unused)
 
 	change_to_what_is_refused(&host);
 	faults.from = 0;
-	maps_sync_need_full(host.sync);
+	table_sync_need_full(host.sync);
 	expect_sync(&host);
 	assert_false(is_served(2));
 	assert_true(is_served(1) && is_served(3));
@@ -367,7 +367,7 @@ static void start_with_one_left_out(struct node_host *host)
 	faults.poisoned = "ns1/bad:http";
 	serve(host, "bad", 2, 2, 0);
 	expect_left_out(host);
-	assert_int_equal(maps_sync_retry_ns(host->sync), host->now_ns + REFUSALS_FIRST_NS);
+	assert_int_equal(table_sync_retry_ns(host->sync), host->now_ns + REFUSALS_FIRST_NS);
 }
 
 static void it_is_tried_again_later_and_later_still(void **state attr_unused)
@@ -377,7 +377,7 @@ static void it_is_tried_again_later_and_later_still(void **state attr_unused)
 	start_with_one_left_out(&host);
 	host.now_ns += REFUSALS_FIRST_NS;
 	expect_sync(&host);
-	assert_int_equal(maps_sync_retry_ns(host.sync), host.now_ns + 2 * REFUSALS_FIRST_NS);
+	assert_int_equal(table_sync_retry_ns(host.sync), host.now_ns + 2 * REFUSALS_FIRST_NS);
 	assert_int_equal(host.n_refused, 1); /* it has been told */
 	faults.poisoned = NULL;
 	expect_sync(&host); /* not yet */
@@ -386,7 +386,7 @@ static void it_is_tried_again_later_and_later_still(void **state attr_unused)
 	expect_sync(&host);
 	assert_true(is_served(2));
 	assert_false(host.result.full);
-	assert_int_equal(maps_sync_retry_ns(host.sync), REFUSALS_NONE);
+	assert_int_equal(table_sync_retry_ns(host.sync), REFUSALS_NONE);
 	host_done(&host);
 }
 
@@ -399,7 +399,7 @@ static void it_is_tried_again_when_it_changes(void **state attr_unused)
 	serve(&host, "bad", 2, 3, 0);
 	expect_sync(&host);
 	assert_true(is_served(2));
-	assert_int_equal(maps_sync_retry_ns(host.sync), REFUSALS_NONE);
+	assert_int_equal(table_sync_retry_ns(host.sync), REFUSALS_NONE);
 	host_done(&host);
 }
 
@@ -410,7 +410,7 @@ static void one_that_goes_is_forgotten(void **state attr_unused)
 	start_with_one_left_out(&host);
 	model_remove_service(host.world.model, "ns1/bad");
 	expect_sync(&host);
-	assert_int_equal(maps_sync_retry_ns(host.sync), REFUSALS_NONE);
+	assert_int_equal(table_sync_retry_ns(host.sync), REFUSALS_NONE);
 	host_done(&host);
 }
 
@@ -451,7 +451,7 @@ static void a_bent_table_is_replaced_and_clients_stay(void **state attr_unused)
 	run("nft flush chain ip kube-proxy to-cluster");
 	run("nft delete map ip kube-proxy cluster-picks");
 	run("nft add map ip kube-proxy cluster-picks '{ type mark : verdict; }'");
-	maps_sync_need_full(host.sync);
+	table_sync_need_full(host.sync);
 	expect_sync(&host);
 	assert_true(lists("map ip kube-proxy cluster-picks", "10.96.0.1 . tcp . 80 : goto pick-2"));
 	assert_true(lists("map ip kube-proxy clients-1", "192.0.2.1 timeout 3h expires 1h59m"));
@@ -556,7 +556,7 @@ static void what_is_no_longer_wanted_goes(void **state attr_unused)
 			else
 				serve(&host, "a", 7, 3, 10800); /* deleted and made again */
 			if (full)
-				maps_sync_need_full(host.sync);
+				table_sync_need_full(host.sync);
 			expect_sync(&host);
 			assert_int_equal(host.result.full, full);
 			expect_nothing_of_one();
@@ -602,7 +602,7 @@ static void a_local_policy_has_a_second_map(void **state attr_unused)
 
 static void restart(struct node_host *host)
 {
-	maps_sync_free(host->sync);
+	table_sync_free(host->sync);
 	open_sync(host);
 	expect_sync(host);
 	assert_true(host->result.full);
@@ -674,22 +674,22 @@ static void a_full_map_is_told_once_until_there_is_room(void **state attr_unused
 	start_with_clients(&host);
 	serve(&host, "b", 2, 1, 60); /* number 5 */
 	expect_sync(&host);
-	assert_true(maps_sync_has_affinity(host.sync));
-	assert_int_equal(maps_sync_look_for_full(host.sync), 0);
+	assert_true(table_sync_has_affinity(host.sync));
+	assert_int_equal(table_sync_look_for_full(host.sync), 0);
 	run("nft add element ip kube-proxy full-clients '{ 1000:1 timeout 60s, 1000:7 timeout 60s "
 	    "}'"); /* the last is of no port */
-	assert_int_equal(maps_sync_look_for_full(host.sync), 1);
-	assert_int_equal(maps_sync_look_for_full(host.sync), 1);
+	assert_int_equal(table_sync_look_for_full(host.sync), 1);
+	assert_int_equal(table_sync_look_for_full(host.sync), 1);
 	assert_int_equal(host.n_full, 1);
 	assert_string_equal(host.full, "ns1/a ns1/a:http 100");
 	run("nft add element ip kube-proxy full-clients '{ 1000:5 timeout 60s }'");
-	assert_int_equal(maps_sync_look_for_full(host.sync), 2);
+	assert_int_equal(table_sync_look_for_full(host.sync), 2);
 	assert_int_equal(host.n_full, 2);
 	assert_string_equal(host.full, "ns1/b ns1/b:http 100");
 	run("nft flush set ip kube-proxy full-clients");
-	assert_int_equal(maps_sync_look_for_full(host.sync), 0);
+	assert_int_equal(table_sync_look_for_full(host.sync), 0);
 	run("nft add element ip kube-proxy full-clients '{ 1000:1 timeout 60s }'");
-	assert_int_equal(maps_sync_look_for_full(host.sync), 1);
+	assert_int_equal(table_sync_look_for_full(host.sync), 1);
 	assert_int_equal(host.n_full, 3);
 	host_done(&host);
 }
@@ -703,16 +703,16 @@ static void chains_that_nobody_uses_go_after_two_rounds(void **state attr_unused
 	host_init(&host);
 	serve(&host, "a", 1, 20, 0);
 	expect_sync(&host);
-	assert_false(maps_sync_idle(host.sync));
+	assert_false(table_sync_idle(host.sync));
 	serve(&host, "a", 1, 2, 0);
 	expect_sync(&host);
-	assert_true(maps_sync_idle(host.sync));
-	assert_true(maps_sync_age(host.sync));
+	assert_true(table_sync_idle(host.sync));
+	assert_true(table_sync_age(host.sync));
 	assert_true(has_chain("pick-20"));
-	assert_true(maps_sync_age(host.sync));
+	assert_true(table_sync_age(host.sync));
 	assert_false(has_chain("pick-20"));
 	assert_true(has_chain("pick-16"));
-	assert_false(maps_sync_idle(host.sync));
+	assert_false(table_sync_idle(host.sync));
 	serve(&host, "a", 1, 20, 0);
 	expect_sync(&host);
 	assert_false(host.result.full);
@@ -736,9 +736,9 @@ static void a_chain_that_cannot_be_removed_is_a_failed_cleanup(void **state attr
 	struct node_host host;
 
 	start_with_an_idle_chain(&host);
-	assert_true(maps_sync_age(host.sync));
+	assert_true(table_sync_age(host.sync));
 	run("nft 'add chain ip kube-proxy mine; add rule ip kube-proxy mine goto pick-20'");
-	assert_false(maps_sync_age(host.sync));
+	assert_false(table_sync_age(host.sync));
 	expect_sync(&host);
 	assert_true(host.result.full);
 	assert_int_equal(host.result.cleanup_failures, 1);
@@ -754,13 +754,13 @@ static void chains_stay_until_damage_is_repaired(void **state attr_unused)
 	struct node_host host;
 
 	start_with_an_idle_chain(&host);
-	assert_true(maps_sync_age(host.sync));
+	assert_true(table_sync_age(host.sync));
 	faults.touched = true;
-	assert_false(maps_sync_age(host.sync));
+	assert_false(table_sync_age(host.sync));
 	expect_sync(&host);
 	assert_false(host.result.full);
 	assert_true(has_chain("pick-20"));
-	assert_true(maps_sync_age(host.sync));
+	assert_true(table_sync_age(host.sync));
 	assert_false(has_chain("pick-20"));
 	host_done(&host);
 }
@@ -770,10 +770,10 @@ static void a_chain_that_is_used_again_stays(void **state attr_unused)
 	struct node_host host;
 
 	start_with_an_idle_chain(&host);
-	maps_sync_age(host.sync);
+	table_sync_age(host.sync);
 	serve(&host, "a", 1, 20, 0);
 	expect_sync(&host);
-	maps_sync_age(host.sync);
+	table_sync_age(host.sync);
 	assert_true(has_chain("pick-20"));
 	host_done(&host);
 }
@@ -793,12 +793,12 @@ static void chains_behind_others_go_after_them(void **state attr_unused)
 	assert_true(has_chain("nodeport-masq-pick-20") && has_chain("nodeport-pick-20"));
 	serve(&host, "a", 1, 1, 0);
 	expect_sync(&host);
-	maps_sync_age(host.sync);
-	maps_sync_age(host.sync);
+	table_sync_age(host.sync);
+	table_sync_age(host.sync);
 	assert_false(has_chain("nodeport-masq-pick-20"));
-	maps_sync_age(host.sync);
+	table_sync_age(host.sync);
 	assert_false(has_chain("nodeport-pick-20"));
-	assert_false(maps_sync_idle(host.sync));
+	assert_false(table_sync_idle(host.sync));
 	host_done(&host);
 }
 
@@ -818,7 +818,7 @@ static void start_with_one_that_left(struct node_host *host)
 	host_init(host);
 	serve_at(host, "a", 1, 2, 0, NODE);
 	expect_sync(host);
-	assert_false(maps_sync_idle(host->sync));
+	assert_false(table_sync_idle(host->sync));
 	serve_at(host, "a", 1, 1, 0, NODE);
 	expect_sync(host);
 	assert_false(host->result.full);
@@ -831,11 +831,11 @@ static void an_endpoint_that_left_may_reach_itself_for_two_rounds(void **state a
 	struct node_host host;
 
 	start_with_one_that_left(&host);
-	assert_true(may_reach_itself(2) && maps_sync_idle(host.sync));
-	assert_true(maps_sync_age(host.sync));
-	assert_true(may_reach_itself(2) && maps_sync_idle(host.sync));
-	assert_true(maps_sync_age(host.sync));
-	assert_false(may_reach_itself(2) || maps_sync_idle(host.sync));
+	assert_true(may_reach_itself(2) && table_sync_idle(host.sync));
+	assert_true(table_sync_age(host.sync));
+	assert_true(may_reach_itself(2) && table_sync_idle(host.sync));
+	assert_true(table_sync_age(host.sync));
+	assert_false(may_reach_itself(2) || table_sync_idle(host.sync));
 	assert_true(may_reach_itself(1));
 	host_done(&host);
 }
@@ -845,17 +845,17 @@ static void it_may_after_a_full_sync_too(void **state attr_unused)
 	struct node_host host;
 
 	start_with_one_that_left(&host);
-	assert_true(maps_sync_age(host.sync));
+	assert_true(table_sync_age(host.sync));
 	model_remove_service(host.world.model, "ns1/a");
-	maps_sync_need_full(host.sync);
+	table_sync_need_full(host.sync);
 	expect_sync(&host);
 	assert_true(host.result.full);
 	assert_true(may_reach_itself(1) && may_reach_itself(2));
-	assert_true(maps_sync_age(host.sync));
+	assert_true(table_sync_age(host.sync));
 	assert_true(may_reach_itself(1));
 	assert_false(may_reach_itself(2));
-	assert_true(maps_sync_age(host.sync));
-	assert_false(may_reach_itself(1) || maps_sync_idle(host.sync));
+	assert_true(table_sync_age(host.sync));
+	assert_false(may_reach_itself(1) || table_sync_idle(host.sync));
 	host_done(&host);
 }
 
@@ -877,11 +877,11 @@ static void one_that_comes_back_stays(void **state attr_unused)
 	struct node_host host;
 
 	start_with_one_that_left(&host);
-	assert_true(maps_sync_age(host.sync));
+	assert_true(table_sync_age(host.sync));
 	serve_at(&host, "a", 1, 2, 0, NODE);
 	expect_sync(&host);
-	assert_false(host.result.full || maps_sync_idle(host.sync));
-	assert_true(maps_sync_age(host.sync));
+	assert_false(host.result.full || table_sync_idle(host.sync));
+	assert_true(table_sync_age(host.sync));
 	assert_true(may_reach_itself(2));
 	host_done(&host);
 }

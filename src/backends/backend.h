@@ -62,13 +62,13 @@ struct backend_events {
 	/* A sync is over. The backend may be told to sync again from inside. */
 	void (*synced)(void *arg, const struct backend_result *result);
 	/*
-	 * Somebody else removed or changed our rules, what says which: a full sync is wanted (and has been
+	 * Another program removed or changed our rules, what says which: a full sync is wanted (and has been
 	 * noted).
 	 */
 	void (*flushed)(void *arg, const char *what);
 	void *arg;
 	/*
-	 * What somebody else had changed, which the backend has logged, is right again: without a sync, or by
+	 * What another program had changed, which the backend has logged, is right again: without a sync, or by
 	 * one that met it on its way. NULL: nobody asks.
 	 */
 	void (*repaired)(void *arg);

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Where lines go: a file descriptor that somebody else may read, slowly or not at all. Nothing here
+ * Where lines go: a file descriptor that another program may read, slowly or not at all. Nothing here
  * waits for the reader, but log_sink_flush() for as long as it is told.
  *
  *   pipe, terminal   written through a description of our own (/proc/self/fd/N opened again), for

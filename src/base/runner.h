@@ -56,7 +56,7 @@ void runner_request(struct runner *runner);
 int64_t runner_next(const struct runner *runner, int64_t now_ns);
 void runner_started(struct runner *runner);
 /*
- * The same for a run that somebody else decided on. It serves the requests made before it, but the
+ * The same for a run that the caller decided on. It serves the requests made before it, but the
  * next run keeps no distance from it, and it leaves no debt.
  */
 void runner_started_apart(struct runner *runner);

@@ -315,7 +315,7 @@ static bool ending(const struct daemon *daemon)
 static void on_launcher_gone(void *arg)
 {
 	fail(arg, "The launcher of programs ended, a new start is needed",
-	     "somebody else ended it");
+	     "another program ended it");
 }
 
 /* All that needs more than it leaves is done. */

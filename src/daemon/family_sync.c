@@ -201,7 +201,7 @@ static void on_flushed(void *arg, const char *what)
 {
 	struct family_sync *sync = arg;
 
-	log_warning("Rules were changed by somebody else, repairing them",
+	log_warning("Rules were changed by another program, repairing them",
 		    KV("ipFamily", LOG_STR(family_name(sync->settings->family))),
 		    KV("what", LOG_STR(what)));
 	sync->at_once = true;

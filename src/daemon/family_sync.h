@@ -7,7 +7,7 @@
  *
  * Nothing is written before family_sync_start(). After that a request runs as soon as the least time
  * between syncs allows, or where none was asked for the pace (runner.h), the first one at once; a failed sync is tried again after the sync period,
- * the one of the start too; rules that somebody else removed are put back at once.
+ * the one of the start too; rules that another program removed are put back at once.
  */
 
 #include "backends/backend.h"
@@ -25,7 +25,7 @@ struct family_sync_observer {
 	void (*started)(void *arg, enum family family); /* the sync loop */
 	void (*queued)(void *arg, enum family family);  /* a request that waits for its sync */
 	void (*synced)(void *arg, enum family family, const struct backend_result *result);
-	void (*flushed)(void *arg, enum family family);  /* by somebody else; a repair follows */
+	void (*flushed)(void *arg, enum family family);  /* by another program; a repair follows */
 	void (*repaired)(void *arg, enum family family); /* foreign damage, without a sync */
 	/* the answer to family_sync_check(), as backend_events.checked() */
 	void (*checked)(void *arg, enum family family, int r, const struct err *err);

@@ -97,13 +97,14 @@ static void tell_repair(const struct live_page *live, const char *words, enum fa
 void live_page_flushed(struct live_page *live, enum family family)
 {
 	if (live)
-		tell_repair(live, "Rules were changed by somebody else, and written again", family);
+		tell_repair(live, "Rules were changed by another program, and written again",
+			    family);
 }
 
 void live_page_repaired(struct live_page *live, enum family family)
 {
 	if (live)
-		tell_repair(live, "Rules were changed by somebody else, and repaired", family);
+		tell_repair(live, "Rules were changed by another program, and repaired", family);
 }
 
 void live_page_conflict(struct live_page *live, const struct conflict *conflict)

@@ -81,7 +81,7 @@ void readiness_damaged(struct readiness *readiness, enum family family)
 {
 	if (readiness->config.probe != READINESS_OFF)
 		set_rules(&readiness->families[family],
-			  "rules that somebody else changed are not repaired yet");
+			  "rules that another program changed are not repaired yet");
 }
 
 /* The next look may be far off, and what was wrong is right now. */

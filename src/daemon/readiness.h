@@ -38,7 +38,7 @@ struct readiness *readiness_free(struct readiness *readiness); /* accepts NULL, 
 /* -- what happens */
 
 void readiness_add_family(struct readiness *readiness, enum family family); /* is proxied */
-void readiness_damaged(struct readiness *readiness, enum family family);    /* by somebody else */
+void readiness_damaged(struct readiness *readiness, enum family family);    /* by another program */
 void readiness_synced(struct readiness *readiness, enum family family);     /* or repaired */
 /* As backend_events.checked(). */
 void readiness_checked(struct readiness *readiness, enum family family, int r,

@@ -63,7 +63,7 @@ struct iptables_job {
 
 struct iptables_tool {
 	struct event_base *loop;
-	struct event_base *own_loop; /* NULL: the loop is somebody else's */
+	struct event_base *own_loop; /* NULL: the loop is the caller's */
 	struct iptables_programs programs;
 	struct iptables_features features;
 	struct iptables_locks locks;

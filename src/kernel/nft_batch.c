@@ -379,7 +379,7 @@ static int describe_failure(const struct nft_batch *batch, struct err *err)
 	char what[NFT_NAME_SIZE * 2 + 64] = "a transaction of nf_tables";
 	char words[sizeof(failure->words) + 4] = "";
 	char others[64] = "";
-	const char *reason = failure->error == -ERESTART ? "somebody else has written meanwhile"
+	const char *reason = failure->error == -ERESTART ? "another program has written meanwhile"
 							 : strerror(-failure->error);
 
 	if (message)

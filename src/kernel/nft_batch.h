@@ -63,7 +63,7 @@ enum nft_commit_result {
  * An empty batch does nothing.
  *
  * Negative: nothing was changed, and err says what was refused, about which subject, and why.
- *	-ERESTART   the generation has moved: somebody else wrote
+ *	-ERESTART   the generation has moved: another program wrote
  *	-EMSGSIZE   larger than nft_socket_send_limit()
  *	-ENOBUFS    the kernel had no memory for it; or, with nft_batch_uncertain(), for any
  *	            answer: only then it may have been applied, and the rules must be read back

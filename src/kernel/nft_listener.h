@@ -22,9 +22,9 @@ struct nlmsghdr;
 
 /* None may free the listener or drain it; all are there. */
 struct nft_listener_events {
-	/* A NFT_MSG_NEW* or NFT_MSG_DEL* of somebody else: the object as a list would show it. */
+	/* A NFT_MSG_NEW* or NFT_MSG_DEL* of another program: the object as a list would show it. */
 	void (*message)(void *arg, const struct nlmsghdr *message);
-	/* The end of a transaction of somebody else. process: its name, "" when unknown. */
+	/* The end of a transaction of another program. process: its name, "" when unknown. */
 	void (*generation)(void *arg, uint32_t id, uint32_t pid, const char *process);
 	void (*own_generation)(void *arg, uint32_t id);
 	void (*lost)(void *arg);

@@ -119,7 +119,7 @@ static void wait_for(struct process *process, struct process_result *result)
 	}
 	while (waitid(P_PID, (id_t)process->pid, &info, WEXITED) < 0)
 		if (errno != EINTR)
-			break; /* somebody else took the status: reported as a kill */
+			break; /* another program took the status: reported as a kill */
 	if (info.si_code == CLD_EXITED) {
 		result->exit_code = info.si_status;
 	} else {

@@ -18,7 +18,7 @@ struct xtables_lock {
 };
 
 /*
- * Takes what is not yet held, without waiting. 0: both are held. -EAGAIN: somebody else has the one
+ * Takes what is not yet held, without waiting. 0: both are held. -EAGAIN: another program has the one
  * that is named in err; what was got is kept for the next try.
  */
 int xtables_lock_try(struct xtables_lock *lock, const char *file, const char *socket_name,

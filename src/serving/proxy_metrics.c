@@ -143,7 +143,7 @@ static const struct {
 		  .labels = {"ip_family"}}},
 	[PROXY_REPAIRS] = {EVERYWHERE,
 			   {COUNTER("portolan_repairs_total",
-				    "Times that rules which somebody else had removed or changed "
+				    "Times that rules which another program had removed or changed "
 				    "were put back."),
 			    .labels = {"ip_family"}}},
 	[PROXY_CONFLICTS] =

@@ -22,7 +22,7 @@
  * What is hashed is a list of pieces, each with its kind and length before it, so that no two lists
  * read alike. An expression is its name, then its attributes by rising type; of those that the
  * tables below know, only what says something about the rule. Of an expression that they do not
- * know (a rule of somebody else) every byte counts. A rule of our own is written as a message and
+ * know (a rule of another program) every byte counts. A rule of our own is written as a message and
  * read back the same way: nothing is said twice.
  *
  * Versions of iptables differ in how a rule begins: 1.8.9 has -i, -p, -s, -d and asks for the

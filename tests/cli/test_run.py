@@ -188,7 +188,7 @@ def test_removed_rules_come_back(start, writer):
     while "KUBE-PROXY-CANARY" not in daemon.inside("iptables-save", "-t", "filter"):
         assert time.monotonic() < deadline
     daemon.inside("sh", "-c", FLUSHES[writer])
-    daemon.wait_for("Rules were changed by somebody else", 'ipFamily="IPv4"', FLUSHED[writer])
+    daemon.wait_for("Rules were changed by another program", 'ipFamily="IPv4"', FLUSHED[writer])
     daemon.wait_for("Sync done", 'ipFamily="IPv4"', "full=true")
     assert "-d 10.96.7.7/32" in daemon.inside("iptables-save", "-t", "nat")
     assert daemon.end() == 0

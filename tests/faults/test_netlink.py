@@ -122,7 +122,7 @@ def test_the_repair_of_a_chain_is_counted(netlink_node):
     assert "portolan_repairs_total{" not in netlink_node.run("python3", "-c", METRICS)
     mark = daemon.mark()
     netlink_node.run("iptables", "-t", "nat", "-F", "KUBE-SERVICES")
-    daemon.wait_log("Repairing a chain that somebody else changed", mark)
+    daemon.wait_log("Repairing a chain that another program changed", mark)
     netlink_node.wait_right()
     until(
         lambda: 'portolan_repairs_total{ip_family="IPv4"} 1' in netlink_node.run("python3", "-c", METRICS),

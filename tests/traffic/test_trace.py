@@ -160,7 +160,7 @@ def test_nothing_stays_armed(cluster, number):
     assert trace.kill(number) == (-number if number == signal.SIGKILL else 5)
     assert not tables(cluster)
     cluster.service(9, cluster.pods)  # by then the daemon has heard of the table
-    assert not cluster.daemon.log.find("Repair|somebody else", since)
+    assert not cluster.daemon.log.find("Repair|another program", since)
 
 
 def test_time_runs_out(cluster):

@@ -75,7 +75,7 @@ static void a_generation_that_moved_is_refused_and_the_batch_can_be_sent_again(v
 	put_chain(world->batch, NFT_MSG_NEWCHAIN, "d");
 	assert_int_equal(run_commit(world, before), -ERESTART);
 	assert_string_equal(world->err.text,
-			    "a transaction of nf_tables: somebody else has written "
+			    "a transaction of nf_tables: another program has written "
 			    "meanwhile");
 	assert_int_equal(nft_batch_failure(world->batch)->index, NFT_BATCH_WHOLE);
 	assert_null(nft_batch_failure(world->batch)->subject);

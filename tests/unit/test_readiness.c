@@ -111,7 +111,7 @@ static void damage_counts_at_once_and_until_the_repair_is_seen(void **state attr
 	readiness_synced(f.readiness, FAMILY_IPV4);
 	expect(&f, NULL);
 	readiness_damaged(f.readiness, FAMILY_IPV4);
-	expect(&f, "IPv4: rules that somebody else changed are not repaired yet");
+	expect(&f, "IPv4: rules that another program changed are not repaired yet");
 	f.answer = 0;
 	readiness_synced(f.readiness, FAMILY_IPV4);
 	expect(&f, "IPv4: a rule is gone");

@@ -22,7 +22,7 @@ struct nlmsghdr;
 
 struct damage_key {
 	struct element element; /* without data */
-	bool there;             /* somebody else put it there, or put it back */
+	bool there;             /* another program put it there, or put it back */
 };
 
 struct damage {

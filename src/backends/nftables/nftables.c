@@ -48,7 +48,7 @@ struct backend {
 	struct pace pace;
 	bool repairing; /* a sync was asked for that does it */
 	bool watching;
-	bool touched;                           /* by somebody else, since that was last asked */
+	bool touched;                           /* by another program, since that was last asked */
 	struct damage damage;                   /* what is to be repaired */
 	struct foreign_changes foreign_changes; /* that did it */
 	struct foreign_changes found_by_sync;   /* of those, what a sync came upon and makes good */
@@ -167,7 +167,7 @@ static void log_sync_repair(struct backend *backend)
 	backend->found_by_sync = (struct foreign_changes){0};
 	if (!tell)
 		return;
-	log_info("Rules were changed by somebody else, this sync repaired them",
+	log_info("Rules were changed by another program, this sync repaired them",
 		 KV("ipFamily", LOG_STR(family_name(backend->settings->family))),
 		 KV("what", LOG_STR(what)));
 	if (backend->events->repaired)
@@ -366,7 +366,8 @@ static void check(struct backend *backend)
 	nft_listener_drain(backend->listener);
 	if (backend->touched) {
 		err_set(&err, -EUCLEAN,
-			"table " LAYOUT_TABLE ", which somebody else changed, is not repaired yet");
+			"table " LAYOUT_TABLE
+			", which another program changed, is not repaired yet");
 	} else {
 		r = table_check(backend->socket, backend->settings->family, &err);
 		if (r == 0)

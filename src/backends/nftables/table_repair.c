@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/nftables/table_repair.h"
 
-/* A chain that looks like one of ours, but that we have not made, is somebody else's. */
+/* A chain that looks like one of ours, but that we have not made, is another program's. */
 static bool is_possible(const struct damage *damage, const struct state *state)
 {
 	char name[CHAIN_NAME_MAX];

@@ -192,7 +192,7 @@ static int run_full(struct table_sync *sync, const struct state_input *input, st
 
 /* -- any other */
 
-/* -ESTALE: somebody else has touched the table. */
+/* -ESTALE: another program has touched the table. */
 static int send_delta(struct table_sync *sync, struct err *err)
 {
 	int r = -ERESTART;
@@ -204,7 +204,7 @@ static int send_delta(struct table_sync *sync, struct err *err)
 		if (r < 0)
 			return r;
 		if (sync->damage.any)
-			return err_set(err, -ESTALE, "somebody else has changed the table");
+			return err_set(err, -ESTALE, "another program has changed the table");
 		r = nft_batch_commit(sync->socket, sync->batch, generation, NULL, NULL, err);
 	}
 	return r < 0 ? r : 0;
@@ -283,11 +283,11 @@ static int run_repair(struct table_sync *sync, struct err *err)
 		if (r < 0 || !sync->damage.any)
 			return r;
 		if (!write_repair(sync, &n))
-			return err_set(err, -ESTALE, "somebody else has changed too much");
+			return err_set(err, -ESTALE, "another program has changed too much");
 		r = nft_batch_commit(sync->socket, sync->batch, generation, NULL, NULL, err);
 	}
 	if (r == -ERESTART)
-		return err_set(err, -ESTALE, "somebody else changes the table again and again");
+		return err_set(err, -ESTALE, "another program changes the table again and again");
 	if (r < 0)
 		return r;
 	sync->damage = (struct damage){0};
@@ -468,7 +468,7 @@ bool table_sync_age(struct table_sync *sync)
 	if (r < 0) {
 		sync->need_full = true;                 /* which removes them too */
 		sync->cleanup_failures += r != -ESTALE; /* which was not even tried */
-		log_debug(2, "Cannot remove what nobody uses, the next sync is full",
+		log_debug(2, "Cannot remove what is out of use, the next sync is full",
 			  KV("ipFamily", LOG_STR(family_name(sync->settings->family))),
 			  KV("err", LOG_STR(err.text)));
 	}
@@ -515,6 +515,6 @@ int table_sync_delete(struct nft_socket *socket, enum family family, struct err 
 	batch_writer_done(&writer);
 	r = nft_batch_commit(socket, batch, 0, NULL, NULL, err);
 	if (r == -ENOENT)
-		return 0; /* somebody else was quicker */
+		return 0; /* another program was quicker */
 	return r < 0 ? r : 1;
 }

@@ -8,7 +8,7 @@
  * request, or because the kernel refused a difference): see table_full.h. A Service that the kernel refuses is
  * left out, told, and tried again later (refusals.h); all others are written in the same sync.
  *
- * The transaction names the generation that it stands on. If somebody else has written meanwhile,
+ * The transaction names the generation that it stands on. If another program has written meanwhile,
  * `foreign` is asked whether our table was meant. What others did to it before a sync is repaired first, in a
  * transaction of its own (table_repair.h); what cannot be, and what comes later, makes the sync a full one.
  */

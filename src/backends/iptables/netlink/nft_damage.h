@@ -45,7 +45,7 @@ struct nft_damage_jumps {
 };
 
 void nft_damage_jumps_init(struct nft_damage_jumps *jumps, enum family family);
-/* A message of somebody else. */
+/* A message of another program. */
 void nft_damage_take(struct nft_damage *damage, const struct nft_link *link,
 		     const struct nft_damage_jumps *jumps, const struct nlmsghdr *message);
 /* Adds all of `from`, which is empty afterwards. */

@@ -40,7 +40,7 @@ static void on_generation(void *arg, uint32_t id, uint32_t pid, const char *proc
 
 	sync->generation = id;
 	if (nft_damage_any(&sync->damage))
-		log_debug(3, "Somebody else changed our chains",
+		log_debug(3, "Another program changed our chains",
 			  KV("ipFamily", LOG_STR(nft_sync_family(sync))),
 			  KV("process", LOG_STR(process)), KV("pid", LOG_INT(pid)));
 	nft_repair_plan(sync);
@@ -106,7 +106,7 @@ static void on_difference(void *arg, const struct nft_difference *difference)
 	}
 	if (sync->n_told++ >= TOLD_MAX)
 		return;
-	log_info("Repairing a chain that somebody else changed",
+	log_info("Repairing a chain that another program changed",
 		 KV("ipFamily", LOG_STR(nft_sync_family(sync))),
 		 KV("table", LOG_STR(table_name(difference->table))),
 		 KV("chain", LOG_STR(difference->chain)),
@@ -186,7 +186,7 @@ static void log_jumps(const struct nft_sync *sync, const struct nft_audit_result
 				    jump.chain, table_name(jump.table), jump.target.chain);
 	}
 	what = text_dup(&text);
-	log_info("Repaired jumps of base chains that somebody else removed",
+	log_info("Repaired jumps of base chains that another program removed",
 		 KV("ipFamily", LOG_STR(nft_sync_family(sync))),
 		 KV("jumps", LOG_INT(result->n_jumps)), KV("what", LOG_STR(what)));
 }
@@ -241,7 +241,7 @@ static void repair_failed(struct nft_sync *sync, const struct err *err)
 {
 	int64_t now = clock_now_ns();
 
-	log_error("Could not repair rules that somebody else changed, trying a full sync",
+	log_error("Could not repair rules that another program changed, trying a full sync",
 		  KV("ipFamily", LOG_STR(nft_sync_family(sync))), KV("err", LOG_STR(err->text)));
 	pace_repaired(&sync->pace, now - sync->audit_began_ns, true, now);
 	nft_damage_done(&sync->being_repaired);
@@ -256,7 +256,7 @@ static void audit_failed(struct nft_sync *sync, int r, struct err *err)
 	enum purpose purpose = sync->purpose;
 
 	if (r == -ESTALE)
-		err_set(err, -EBUSY, "somebody else keeps changing our rules");
+		err_set(err, -EBUSY, "another program keeps changing our rules");
 	if (r == -ESTALE && sync->n_restarts++ < RESTARTS_MAX) {
 		nft_repair_drop(sync);
 		nft_damage_done(&sync->being_repaired);
@@ -377,7 +377,7 @@ int nft_sync_check(struct nft_sync *sync, struct err *err)
 
 	nft_listener_drain(sync->listener);
 	if (nft_damage_any(&sync->damage) || nft_damage_any(&sync->being_repaired)) {
-		err_set(err, -EUCLEAN, "rules that somebody else changed are not repaired yet");
+		err_set(err, -EUCLEAN, "rules that another program changed are not repaired yet");
 		return 0;
 	}
 	for (size_t i = 0; i < RULESET_JUMPS && r > 0; i++)

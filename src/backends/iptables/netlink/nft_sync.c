@@ -92,7 +92,7 @@ static void log_sync_repair(struct nft_sync *sync)
 	if (!what[0])
 		return;
 	sync->found_by_sync = (struct foreign_changes){0};
-	log_info("Rules were changed by somebody else, this sync repaired them",
+	log_info("Rules were changed by another program, this sync repaired them",
 		 KV("ipFamily", LOG_STR(nft_sync_family(sync))), KV("what", LOG_STR(what)));
 	if (sync->input.repaired)
 		sync->input.repaired(sync->input.arg);
@@ -141,7 +141,7 @@ static int commit_delta(struct nft_sync *sync, struct nft_txn *txn, struct err *
 	for (size_t i = 0; r == -ERESTART && i <= RESEND_MAX; i++) {
 		nft_listener_drain(sync->listener);
 		if (sync->damage.flushed)
-			return err_set(err, -ESTALE, "somebody else removed tables meanwhile");
+			return err_set(err, -ESTALE, "another program removed tables meanwhile");
 		r = nft_txn_commit(txn, i < RESEND_MAX ? sync->generation : 0, err);
 		sync->stats.n_resent += r == -ERESTART;
 	}

@@ -9,7 +9,7 @@
  * alone, it is sent again at once. Whatever else goes wrong with it, the same sync goes on as a full
  * one. A full one compares and writes what differs (nft_audit.h), in steps on the event loop.
  *
- * From the first good sync on, the kernel's notifications are followed. Chains that somebody else
+ * From the first good sync on, the kernel's notifications are followed. Chains that another program
  * touched are read back and repaired within some ten milliseconds, or later when that happens again
  * and again (nft_damage.h). When notifications were lost, or on request, everything is looked at, in
  * the background: a sync that comes in between goes first.
@@ -40,7 +40,7 @@ struct nft_sync_input {
 struct nft_sync_stats {
 	size_t n_transactions;
 	size_t n_messages;
-	size_t n_resent;  /* because somebody else had written in between */
+	size_t n_resent;  /* because another program had written in between */
 	size_t n_audits;  /* of everything, in the background */
 	size_t n_repairs; /* after foreign changes, that found something wrong */
 	size_t n_repaired_chains;

@@ -198,7 +198,7 @@ static void ensure_counters(struct sync *sync)
 
 /* -- CHAINS */
 
-/* A rule of somebody else that leads to a chain of ours holds it: it cannot be deleted. */
+/* A rule of another program that leads to a chain of ours holds it: it cannot be deleted. */
 static void take_rule(struct sync *sync, const char *line)
 {
 	struct iptables_jump jump;

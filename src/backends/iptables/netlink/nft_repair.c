@@ -136,7 +136,8 @@ static void start_audit(struct nft_sync *sync, enum purpose purpose,
 			const struct nft_audit_scope *scope)
 {
 	if (scope->all) {
-		nft_left_retry(&sync->left);
+		refused_services_retry(&sync->refused);
+		undeletable_chains_forget(&sync->undeletable);
 		if (purpose == PURPOSE_SYNC && sync->good)
 			foreign_changes_merge(&sync->found_by_sync, &sync->damage.foreign_changes);
 		nft_damage_done(&sync->damage);
@@ -145,7 +146,7 @@ static void start_audit(struct nft_sync *sync, enum purpose purpose,
 	sync->purpose = purpose;
 	sync->n_told = 0;
 	sync->audit_began_ns = clock_now_ns();
-	sync->audit = nft_audit_new(&sync->link, sync->input.ruleset, &sync->left.left, scope,
+	sync->audit = nft_audit_new(&sync->link, sync->input.ruleset, &sync->refused.left, scope,
 				    &sync->audit_events);
 	nft_sync_wake_at(sync, 0);
 }
@@ -219,11 +220,11 @@ static void audit_done(struct nft_sync *sync)
 	nft_repair_drop(sync);
 	switch (purpose) {
 	case PURPOSE_SYNC:
-		nft_left_tell_accepted(&sync->left);
+		refused_services_tell_accepted(&sync->refused);
 		nft_sync_finish(sync, 0, NULL);
 		break;
 	case PURPOSE_BACKGROUND:
-		nft_left_tell_accepted(&sync->left);
+		refused_services_tell_accepted(&sync->refused);
 		sync->stats.n_audits++;
 		log_audit(sync, &result);
 		sync->audit_asked = false;

@@ -39,7 +39,7 @@ struct ruleset_input nft_sync_facts(const struct nft_sync *sync)
 {
 	return (struct ruleset_input){
 		.now_ns = clock_now_ns(),
-		.held_chains = &sync->left.held,
+		.held_chains = &sync->undeletable.names,
 		.addresses_known = sync->addresses.known,
 		.addresses = sync->addresses.v,
 		.n_addresses = sync->addresses.n,
@@ -51,7 +51,7 @@ struct ruleset_input nft_sync_facts(const struct nft_sync *sync)
 bool nft_sync_refused(void *arg, const char *key, const struct err *err)
 {
 	struct nft_sync *sync = arg;
-	bool left = nft_left_refused(&sync->left, key, err);
+	bool left = refused_services_add(&sync->refused, key, err);
 
 	sync->stats.n_refused += left;
 	return left;
@@ -61,7 +61,7 @@ void nft_sync_held(void *arg, const char *nat_chain)
 {
 	struct nft_sync *sync = arg;
 
-	nft_left_hold(&sync->left, nat_chain);
+	undeletable_chains_add(&sync->undeletable, nat_chain);
 }
 
 /* -- a sync */
@@ -162,7 +162,7 @@ static bool leave_out(struct nft_sync *sync, const struct err *err)
 	    failure->error == -ENOENT)
 		return false;
 	if (failure->type == NFT_MSG_DELCHAIN && failure->error == -EBUSY &&
-	    !map_get(&sync->left.held, failure->chain)) {
+	    !map_get(&sync->undeletable.names, failure->chain)) {
 		nft_sync_held(sync, failure->chain);
 		return true;
 	}
@@ -178,8 +178,8 @@ static int try_delta(struct nft_sync *sync, struct err *err)
 	int r;
 
 	nft_txn_init(&txn, &sync->link);
-	txn.held = &sync->left.held;
-	txn.left = &sync->left.left;
+	txn.held = &sync->undeletable.names;
+	txn.left = &sync->refused.left;
 	txn.audit = sync->audit;
 	ruleset_write(sync->input.ruleset, &input, &txn.txn, &ignored);
 	r = commit_delta(sync, &txn, err);
@@ -234,7 +234,8 @@ void nft_sync_start(struct nft_sync *sync, const struct plan_delta *delta)
 	if (sync->begun.wants_addresses)
 		host_facts_addresses(sync->family, &sync->addresses);
 	nft_listener_drain(sync->listener);
-	if (sync->begun.full || sync->damage.flushed || nft_left_any_changed(&sync->left, delta))
+	if (sync->begun.full || sync->damage.flushed ||
+	    refused_services_any_changed(&sync->refused, delta))
 		sync_everything(sync);
 	else
 		sync_delta(sync);
@@ -275,8 +276,9 @@ int nft_sync_new(const struct nft_sync_input *input, struct nft_sync **ret, stru
 
 	sync->input = *input;
 	sync->family = input->settings->family;
-	sync->left = (struct nft_left){
+	sync->refused = (struct refused_services){
 		.family = sync->family, .refused = input->refused, .arg = input->arg};
+	sync->undeletable.family = sync->family;
 	sync->audit_events = nft_repair_audit_events(sync);
 	nft_damage_jumps_init(&sync->jumps, sync->family);
 	sync->timer = evtimer_new(input->loop, nft_repair_on_timer, sync);
@@ -302,7 +304,8 @@ struct nft_sync *nft_sync_free(struct nft_sync *sync)
 	nft_link_close(&sync->link);
 	nft_damage_done(&sync->damage);
 	nft_damage_done(&sync->being_repaired);
-	nft_left_done(&sync->left);
+	refused_services_done(&sync->refused);
+	undeletable_chains_forget(&sync->undeletable);
 	event_free(sync->timer);
 	host_facts_addresses_done(&sync->addresses);
 	free(sync);

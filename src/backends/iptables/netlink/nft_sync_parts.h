@@ -7,8 +7,9 @@
 
 #include "backends/iptables/host_facts.h"
 #include "backends/iptables/netlink/nft_damage.h"
-#include "backends/iptables/netlink/nft_left.h"
 #include "backends/iptables/netlink/nft_sync.h"
+#include "backends/iptables/netlink/refused_services.h"
+#include "backends/iptables/netlink/undeletable_chains.h"
 #include "base/pace.h"
 #include "kernel/nft_listener.h"
 
@@ -54,7 +55,8 @@ struct nft_sync {
 	struct nft_damage being_repaired;     /* of the repair that runs */
 	struct foreign_changes found_by_sync; /* a flush that a sync came upon and makes good */
 	struct pace pace;
-	struct nft_left left;
+	struct refused_services refused;
+	struct undeletable_chains undeletable;
 
 	/* of the sync that runs */
 	bool syncing;

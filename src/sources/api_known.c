@@ -8,15 +8,16 @@
 #include "sources/convert.h"
 #include "sources/printable.h"
 
+/* One for each object of a cluster: the order leaves no gaps. */
 struct object {
-	uint32_t list; /* the number of the last list that had it */
-	uint32_t said; /* a hash of what was last reported about it; 0: nothing */
-	bool served;
-	bool empty;      /* what is served of it has nothing in it */
-	bool news;       /* only lists have told of what is in it, and none of these has counted */
-	bool refused;    /* its newest version; what is served is an older one */
-	bool held;       /* the last list lacked it, and that was held back */
-	int64_t held_ms; /* since when, if it is */
+	int64_t held_ms; /* since when, if it is held */
+	uint32_t list;   /* the number of the last list that had it */
+	uint32_t said;   /* a hash of what was last reported about it; 0: nothing */
+	bool served : 1;
+	bool empty : 1;   /* what is served of it has nothing in it */
+	bool news : 1;    /* only lists have told of what is in it, and none of these has counted */
+	bool refused : 1; /* its newest version; what is served is an older one */
+	bool held : 1;    /* the last list lacked it, and that was held back */
 	char key[];
 };
 
@@ -67,7 +68,7 @@ static struct object *remember(struct api_known *known, const char *key)
 	size_t n = strlen(key) + 1;
 
 	if (!object) {
-		object = xcalloc(1, sizeof(*object) + n);
+		object = xcalloc(1, offsetof(struct object, key) + n);
 		memcpy(object->key, key, n);
 		map_set(&known->objects, object->key, object);
 	}

@@ -176,7 +176,7 @@ const struct flag options_flags[] = {
 	{.group = OUTPUT, .name = "output", .letter = 'o', STRING(output), .commands = EXPLAIN | TRACE | LIST | DIFF | TRACKED | TOP, .initial = "human", .value = "human|json|yaml",
 	 .help = "For people, or as a document for programs, with the same content."},
 	{.group = OUTPUT, .name = "from", STRING(from), .commands = EXPLAIN, .value = "pod|node|outside|ip",
-	 .help = "Who connects: a pod, this node, somebody outside the cluster, or an address. Without it: a pod for a cluster IP, somebody outside for all else."},
+	 .help = "Who connects: a pod, this node, a client outside the cluster, or an address. Without it: a pod for a cluster IP, a client outside for all else."},
 	{.group = OUTPUT, .name = "from", STRING(from), .commands = TRACE, .value = "ip",
 	 .help = "Only connections from this address."},
 	{.group = OUTPUT, .name = "seconds", INT(seconds), .commands = TRACE, .initial = "10", .value = "n",

@@ -57,7 +57,7 @@ struct sender_input {
 void packet_from(struct packet *packet, const struct sender_input *input, enum origin origin);
 /*
  * A sender by address: the node if it has it, a pod if the detector says so or the node's podCIDRs
- * hold it, else somebody outside.
+ * hold it, else a client outside.
  */
 void packet_from_address(struct packet *packet, const struct sender_input *input,
 			 const struct addr *addr);

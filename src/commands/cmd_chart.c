@@ -80,7 +80,7 @@ static void draw(const struct chart_job *job, const struct snapshot *snapshot, c
 			input.settings[family] = &snapshot->settings[family];
 	chart = chart_new(&input);
 	if (job->format == CHART_SVG || job->format == CHART_HTML)
-		chart_layout(chart, CHART_LAYOUT_AUTO);
+		chart_layout(chart);
 	chart_write(chart, job->format, text);
 }
 

@@ -84,14 +84,8 @@ struct chart_input {
 struct chart *chart_new(const struct chart_input *input);
 struct chart *chart_free(struct chart *chart); /* accepts NULL, returns NULL */
 
-enum chart_layout_by {
-	CHART_LAYOUT_AUTO = 0, /* by Graphviz where its library is installed, else in columns */
-	CHART_LAYOUT_COLUMNS,
-	CHART_LAYOUT_COUNT,
-};
-
-/* Gives boxes and frames their places. Returns whether Graphviz did it. */
-bool chart_layout(struct chart *chart, enum chart_layout_by by);
+/* Gives boxes and frames their places. */
+void chart_layout(struct chart *chart);
 
 enum chart_format {
 	CHART_SVG = 0, /* this one and HTML want a layout */

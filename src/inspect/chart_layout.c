@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Where everything goes. A frame is laid out by itself, by Graphviz or in three plain columns, and the
+ * Where everything goes. A frame is laid out by itself, in three columns, and the
  * frames are then stacked like bricks: each, in its order, goes into the column of the page that is
  * shortest so far, with so many columns that the page is about as wide as it is high. So a service
  * stands at about the same place when its neighbours change.
@@ -64,28 +64,10 @@ static void place_in_columns(struct chart_box *boxes, size_t n)
 				continue;
 			boxes[i].x = x;
 			boxes[i].y = y;
+			boxes[i].w = w; /* of one width: quieter */
 			y += boxes[i].h + BOX_GAP;
 		}
 		x += w > 0 ? w + COLUMN_GAP : 0;
-	}
-}
-
-/* Boxes of one column begin, or for the first column end, on one line: quieter than centred ones. */
-static void align_columns(struct chart_box *boxes, size_t n)
-{
-	for (unsigned int column = 0; column < 3; column++) {
-		double left = INFINITY;
-		double w = column_width(boxes, n, column);
-
-		for (size_t i = 0; i < n; i++)
-			if (chart_column(boxes[i].kind) == column)
-				left = fmin(left, boxes[i].x + boxes[i].w / 2 - w / 2);
-		for (size_t i = 0; i < n; i++) {
-			if (chart_column(boxes[i].kind) != column)
-				continue;
-			boxes[i].x = left;
-			boxes[i].w = w;
-		}
 	}
 }
 
@@ -113,24 +95,15 @@ static void wrap_frame(struct chart_frame *frame, struct chart_box *boxes)
 	frame->h = fmax(bottom, CHART_TITLE) + CHART_PAD;
 }
 
-static bool place_frames(struct chart *chart, enum chart_layout_by by)
+static void place_frames(struct chart *chart)
 {
-	struct chart_graphviz *gv = by == CHART_LAYOUT_AUTO ? chart_graphviz_open() : NULL;
-	bool by_graphviz = gv != NULL;
-
 	for (size_t i = 0; i < chart->n_frames; i++) {
 		struct chart_frame *frame = &chart->frames[i];
 		struct chart_box *boxes = chart->boxes + frame->first_box;
 
-		if (!gv || chart_graphviz_place(gv, chart, frame) < 0) {
-			place_in_columns(boxes, frame->n_boxes);
-			by_graphviz = false;
-		}
-		align_columns(boxes, frame->n_boxes);
+		place_in_columns(boxes, frame->n_boxes);
 		wrap_frame(frame, boxes);
 	}
-	chart_graphviz_close(gv);
-	return by_graphviz;
 }
 
 /* As many columns as make the page about square, from the area that all frames take. */
@@ -180,13 +153,11 @@ static void stack_frames(struct chart *chart)
 	chart->h = fmax(chart->h, PAGE_TOP + GAP);
 }
 
-bool chart_layout(struct chart *chart, enum chart_layout_by by)
+void chart_layout(struct chart *chart)
 {
-	bool by_graphviz;
-
 	for (size_t i = 0; i < chart->n_boxes; i++)
 		size_box(&chart->boxes[i]);
-	by_graphviz = place_frames(chart, by);
+	place_frames(chart);
 	stack_frames(chart);
 	for (size_t i = 0; i < chart->n_boxes; i++) {
 		const struct chart_frame *frame = &chart->frames[chart->boxes[i].frame];
@@ -194,5 +165,4 @@ bool chart_layout(struct chart *chart, enum chart_layout_by by)
 		chart->boxes[i].x += frame->x;
 		chart->boxes[i].y += frame->y;
 	}
-	return by_graphviz;
 }

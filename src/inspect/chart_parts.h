@@ -12,16 +12,6 @@
 #define CHART_PAD          9.0
 #define CHART_TITLE        40.0 /* what the title of a frame takes */
 
-/*
- * Lays out the boxes of one frame with Graphviz's dot, from left to right: sets x and y, relative to the
- * frame. `gv` is from chart_graphviz_open(). Negative errno when the library fails.
- */
-struct chart_graphviz;
-struct chart_graphviz *chart_graphviz_open(void);                       /* NULL: not installed */
-struct chart_graphviz *chart_graphviz_close(struct chart_graphviz *gv); /* accepts NULL */
-int chart_graphviz_place(struct chart_graphviz *gv, struct chart *chart,
-			 const struct chart_frame *frame);
-
 /* The column of a kind, from the left. */
 unsigned int chart_column(enum chart_kind kind);
 

@@ -168,7 +168,7 @@ static void reply_chart(struct http_exchange *exchange, const char *svg)
 	reply(exchange, 200, "image/svg+xml", policy, &body);
 }
 
-/* In columns: Graphviz is a library for a command, not for a daemon. key NULL: all. For the caller to free. */
+/* key NULL: all. For the caller to free. */
 static char *draw(const struct status_source *source, const char *key)
 {
 	struct chart_input input = {
@@ -183,7 +183,7 @@ static char *draw(const struct status_source *source, const char *key)
 	for (enum family family = 0; family < FAMILY_COUNT; family++)
 		input.settings[family] = source->settings(source->arg, family);
 	chart = chart_new(&input);
-	chart_layout(chart, CHART_LAYOUT_COLUMNS);
+	chart_layout(chart);
 	chart_write(chart, CHART_SVG, &text);
 	return text_dup(&text);
 }

@@ -224,17 +224,14 @@ static void chart_boxes_lie_in_their_frame_and_apart(void **state attr_unused)
 	add_many(&world, 40);
 	add_service(&world, KEY, "172.30.99.1");
 	build_set_slice(world.model, mixed_slice());
-	for (enum chart_layout_by by = 0; by < CHART_LAYOUT_COUNT; by++) {
-		chart = draw(&world, true);
-		assert_false(chart_layout(chart, by) && by == CHART_LAYOUT_COLUMNS);
-		assert_apart(chart);
-		chart_free(chart);
-	}
+	chart = draw(&world, true);
+	chart_layout(chart);
+	assert_apart(chart);
+	chart_free(chart);
 	world_done(&world);
 }
 
-/* Graphviz is among the packages of the tests, so its absence is a failure here. */
-static void chart_is_laid_out_by_graphviz_where_it_is_there(void **state attr_unused)
+static void chart_is_laid_out_from_left_to_right(void **state attr_unused)
 {
 	struct world world = world_new();
 	struct chart *chart;
@@ -242,7 +239,7 @@ static void chart_is_laid_out_by_graphviz_where_it_is_there(void **state attr_un
 	add_service(&world, KEY, "172.30.1.1");
 	build_set_slice(world.model, mixed_slice());
 	chart = draw(&world, false);
-	assert_true(chart_layout(chart, CHART_LAYOUT_AUTO));
+	chart_layout(chart);
 	assert_true(find_box(chart, "172.30.1.1:80")->x < find_box(chart, "all endpoints")->x);
 	assert_true(find_box(chart, "all endpoints")->x < find_box(chart, "10.0.1.1:80")->x);
 	assert_true(find_box(chart, "10.0.2.2:80")->x == find_box(chart, "10.0.1.1:80")->x);
@@ -258,7 +255,7 @@ static char *written(struct world *world, enum chart_format format)
 	char *copy;
 
 	text_init(&text);
-	chart_layout(chart, CHART_LAYOUT_COLUMNS);
+	chart_layout(chart);
 	chart_write(chart, format, &text);
 	copy = text_dup(&text);
 	text_done(&text);
@@ -313,7 +310,7 @@ int main(void)
 		cmocka_unit_test(chart_draws_many_endpoints_as_one_box),
 		cmocka_unit_test(chart_of_too_many_services_is_folded_by_namespace),
 		cmocka_unit_test(chart_boxes_lie_in_their_frame_and_apart),
-		cmocka_unit_test(chart_is_laid_out_by_graphviz_where_it_is_there),
+		cmocka_unit_test(chart_is_laid_out_from_left_to_right),
 		cmocka_unit_test(chart_of_nothing_is_still_a_picture),
 		cmocka_unit_test(chart_svg_refers_to_nothing_outside),
 		cmocka_unit_test(chart_format_names),

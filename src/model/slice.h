@@ -6,7 +6,7 @@
  * reference.
  *
  * A slice is read only when its Service changes, but stays in memory as long as the cluster has it,
- * so it is kept small: about 120 bytes for five endpoints. A source writes it straight from the
+ * so it is kept small: about 100 bytes for five endpoints. A source writes it straight from the
  * object that it read, the model keeps it, and endpoints_merge() reads it. Of an endpoint's node
  * only that it is this one is kept, so slices with equal bytes ask for the same here.
  */

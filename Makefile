@@ -9,7 +9,7 @@ JOBS   ?= $(shell nproc)
 MESON  := /usr/bin/python3 /usr/bin/meson
 C_FILES = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h')
 
-.PHONY: all demo demo-shell test bench bench-cluster bench-memory bench-page bench-repair bench-traffic e2e install clean format lint load fuzz sanitize soak
+.PHONY: all demo demo-shell test bench bench-ab bench-cluster bench-memory bench-page bench-repair bench-traffic e2e install clean format lint load fuzz sanitize soak
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) -j $(JOBS) portolan
@@ -34,6 +34,11 @@ test: deps-test $(BUILD)/build.ninja
 	@scripts/test $(BUILD)
 
 # Measurements want a quiet machine and an optimised build of their own.
+.PHONY: release
+release: | deps-build
+	@[ -f build-bench/build.ninja ] || $(MESON) setup build-bench --buildtype=release -Doptimization=2 -Dtests=false >/dev/null
+	@ninja -C build-bench -j $(JOBS) portolan >/dev/null
+
 bench: deps-demo
 	@scripts/bench build-bench
 	@$(MAKE) --no-print-directory bench-page
@@ -41,6 +46,11 @@ bench: deps-demo
 # kube-proxy's peak memory and Portolan's, below an API server with 10,000 services.
 bench-memory: deps-test all
 	@PORTOLAN=$(abspath $(BUILD))/portolan /usr/bin/python3 -B bench/cluster_memory.py
+
+# Is it slower or larger than OLD, another binary? About five minutes, on a quiet machine; ARGS=--help.
+NEW ?= build-bench/portolan
+bench-ab: deps-test release
+	@/usr/bin/python3 -B bench/ab.py $(OLD) $(NEW) $(ARGS)
 
 # What --service-metrics costs packets, and the daemon; about three minutes.
 bench-traffic: deps-test all
@@ -54,15 +64,12 @@ bench-cluster: deps-test
 	@/usr/bin/python3 -B bench/cluster.py $(ARGS)
 
 # What an open status page costs; about three minutes. The figures are written into docs/performance.md.
-bench-page: deps-demo
-	@[ -f build-bench/build.ninja ] || $(MESON) setup build-bench --buildtype=release -Doptimization=2 -Dtests=false >/dev/null
-	@ninja -C build-bench -j $(JOBS) portolan >/dev/null
+bench-page: deps-demo release
 	@/usr/bin/python3 -B bench/page.py $(ARGS)
 
 # How long damage by foreign hands is felt; about ten minutes. The figures are written into docs/performance.md.
-bench-repair: deps-test
-	@[ -f build-bench/build.ninja ] || $(MESON) setup build-bench --buildtype=release -Doptimization=2 -Dtests=false >/dev/null
-	@ninja -C build-bench -j $(JOBS) portolan bench/bench-kernel-price >/dev/null
+bench-repair: deps-test release
+	@ninja -C build-bench -j $(JOBS) bench/bench-kernel-price >/dev/null
 	@nice -n -5 /usr/bin/python3 -B bench/repair.py $(ARGS)
 
 # Kubernetes' own e2e specs of Services, in a lab that is no part of this repository; both modes side by side take half an

@@ -2,7 +2,10 @@
 #include "model/slice.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
+
+#include "base/oom.h"
 
 /*
  * The bytes, with strings NUL-terminated and numbers in the machine's own order, unaligned:
@@ -70,6 +73,10 @@ static void put(struct slice_writer *writer, const void *data, size_t n)
 	struct slice *slice = writer->slice;
 	size_t used = offsetof(struct slice, data) + slice->size;
 
+	if (n > UINT32_MAX - slice->size) { /* a file can name one long hint many times */
+		errno = EOVERFLOW;
+		oom("an EndpointSlice", used + n);
+	}
 	if (writer->capacity - used < n) {
 		writer->capacity = MAX(used + n, 2 * writer->capacity);
 		slice = writer->slice = xrealloc(slice, writer->capacity);

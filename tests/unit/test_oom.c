@@ -24,6 +24,7 @@
 #include "base/oom.h"
 #include "base/text.h"
 #include "kernel/nft_batch.h"
+#include "model/slice.h"
 
 /* -- an allocator that is empty from a certain moment on */
 
@@ -252,6 +253,23 @@ static void a_batch_of_messages_is_named(void **state attr_unused)
 		    "for=\"a batch of messages\" bytes=[1-9][0-9]* err=\"Cannot allocate memory\"");
 }
 
+/* As if it had 4 GiB already, but for a byte. */
+static void ask_slice(void)
+{
+	struct slice_writer writer;
+
+	slice_writer_init(&writer, "ns", "name", "service", FAMILY_IPV4);
+	writer.slice->size = UINT32_MAX - 1;
+	slice_writer_port(&writer, "http", PROTOCOL_TCP, 80);
+}
+
+static void a_slice_whose_size_cannot_be_counted_is_named(void **state attr_unused)
+{
+	assert_line(logged_by(ask_slice), "slice\\.c",
+		    "for=\"an EndpointSlice\" bytes=42949[0-9]* "
+		    "err=\"Value too large for defined data type\"");
+}
+
 static void ask_kernel(void)
 {
 	errno = ENOSPC;
@@ -284,6 +302,7 @@ int main(void)
 		cmocka_unit_test(texts_of_unknown_length_are_named),
 		cmocka_unit_test(libraries_come_here_too),
 		cmocka_unit_test(a_batch_of_messages_is_named),
+		cmocka_unit_test(a_slice_whose_size_cannot_be_counted_is_named),
 		cmocka_unit_test(the_kernels_reason_is_told),
 		cmocka_unit_test(the_line_has_the_format_of_the_log),
 	};

@@ -143,7 +143,7 @@ def test_who_holds_connections_to_health_check_ports_stops_nothing(crowds, mode)
 def test_who_holds_connections_to_the_servers_themselves_stops_nothing(crowds, words):
     attacked = Attacked(crowds(50, MOVING, "nftables"), 512, 512, 4)
     attacked.hold(1500, words, HEALTH, METRICS, *attacked.ports)
-    attacked.check(most=1 if words else CPU_SHARE)  # requests cost what they cost
+    attacked.check(most=1.02 if words else CPU_SHARE)  # requests cost what they cost: all of one processor, and what ticks are rounded by
     assert attacked.crowd.metrics()['portolan_http_connections_refused_total{server="health"}'] > 100
 
 

@@ -193,7 +193,12 @@ static const char *port_id(struct arena *arena, const struct service *service,
 struct service_plan *plan_service(const struct settings *settings, const struct model *model,
 				  const char *key)
 {
-	struct service *service = model_service(model, key);
+	return plan_service_object(settings, model, model_service(model, key));
+}
+
+struct service_plan *plan_service_object(const struct settings *settings, const struct model *model,
+					 struct service *service)
+{
 	cleanup_free struct candidate *candidates = NULL;
 	struct service_plan *plan;
 	struct family_part part;

@@ -66,6 +66,12 @@ struct service_plan {
  */
 struct service_plan *plan_service(const struct settings *settings, const struct model *model,
 				  const char *key);
+/*
+ * The same of this object, which may be an older one than the model has now: what asks for the same replaces it there
+ * and is no change. NULL: no such Service.
+ */
+struct service_plan *plan_service_object(const struct settings *settings, const struct model *model,
+					 struct service *service);
 /* Shared plans are never changed. Both accept NULL. */
 struct service_plan *service_plan_ref(struct service_plan *plan);
 struct service_plan *service_plan_unref(struct service_plan *plan); /* returns NULL */

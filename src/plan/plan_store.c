@@ -178,15 +178,14 @@ struct judgement {
 	const struct service *owner;
 };
 
-/* A plan of the Service that nobody has seen yet. */
+/* A plan of the Service that no reader has seen yet, of the same object: it is the one that `owners` knows. */
 static struct service_plan *freshen(struct plan_store *store, struct plan_record *record)
 {
 	struct service_plan *plan;
 
 	if (record->fresh)
 		return record->wanted;
-	plan = plan_service(store->settings, store->model, record->wanted->key);
-	assert(plan && plan->service == record->wanted->service); /* it has not changed */
+	plan = plan_service_object(store->settings, store->model, record->wanted->service);
 	plan->withheld = withheld_copy(record->wanted->withheld);
 	set_wanted(store, record, plan);
 	return plan;

@@ -379,6 +379,31 @@ static void who_loses_an_address_has_changed(void **state attr_unused)
 	lab_done(&lab);
 }
 
+/* A new label makes a new object, which asks for the same and is no change. */
+static void who_gets_an_address_may_have_been_replaced_by_an_equal_one(void **state attr_unused)
+{
+	struct lab lab;
+
+	lab_init(&lab);
+	serve(&lab, "ns/old", "10.96.0.1", "198.51.100.1", 100);
+	serve(&lab, "ns/young", "10.96.0.2", "198.51.100.1", 200);
+	update(&lab);
+	expect(lab.a, "+ns/old +ns/young ");
+	serve(&lab, "ns/young", "10.96.0.2", "198.51.100.1", 200);
+	update(&lab);
+	expect(lab.a, "");
+	model_remove_service(lab.world.model, "ns/old");
+	update(&lab);
+	expect(lab.a, "-ns/old ~ns/young ");
+	assert_false(is_withheld(lab.a, "ns/young"));
+	serve(&lab, "ns/old", "10.96.0.1", "198.51.100.1", 100);
+	update(&lab);
+	expect(lab.a, "+ns/old ~ns/young ");
+	assert_true(is_withheld(lab.a, "ns/young"));
+	assert_int_equal(plan_store_conflicts(lab.store)[CONFLICT_DESTINATION], 1);
+	lab_done(&lab);
+}
+
 static void one_that_has_an_address_of_this_node_is_found_when_it_moves(void **state attr_unused)
 {
 	struct lab lab;
@@ -467,6 +492,7 @@ int main(void)
 		cmocka_unit_test(nothing_is_planned_while_nobody_reads),
 		cmocka_unit_test(another_zone_plans_everything_anew),
 		cmocka_unit_test(who_loses_an_address_has_changed),
+		cmocka_unit_test(who_gets_an_address_may_have_been_replaced_by_an_equal_one),
 		cmocka_unit_test(one_that_has_an_address_of_this_node_is_found_when_it_moves),
 		cmocka_unit_test(ports_without_local_endpoints_are_counted),
 		cmocka_unit_test(who_looks_once_has_everything),

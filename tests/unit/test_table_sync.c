@@ -414,6 +414,31 @@ static void one_that_goes_is_forgotten(void **state attr_unused)
 	host_done(&host);
 }
 
+/* -- a Service that asks for the same twice */
+
+/* No API server accepts it, but it may stand in a manifest. */
+static void a_service_with_two_ports_of_one_number_comes_and_goes(void **state attr_unused)
+{
+	struct service *service;
+	struct node_host host;
+
+	host_init(&host);
+	serve(&host, "other", 1, 1, 0);
+	expect_sync(&host);
+	serve(&host, "twice", 2, 1, 0);
+	service = build_service("ns1/twice", "10.96.0.2");
+	build_port(service, "http", PROTOCOL_TCP, 80, 0);
+	build_port(service, "more", PROTOCOL_TCP, 80, 0);
+	model_set_service(host.world.model, service);
+	expect_sync(&host);
+	assert_true(is_served(2));
+	model_remove_service(host.world.model, "ns1/twice");
+	expect_sync(&host);
+	assert_false(is_served(2));
+	assert_true(is_served(1));
+	host_done(&host);
+}
+
 /* -- foreign hands */
 
 static void an_element_of_somebody_else_is_overwritten_in_the_same_sync(void **state attr_unused)
@@ -897,6 +922,7 @@ int main(void)
 		cmocka_unit_test(it_is_tried_again_later_and_later_still),
 		cmocka_unit_test(it_is_tried_again_when_it_changes),
 		cmocka_unit_test(one_that_goes_is_forgotten),
+		cmocka_unit_test(a_service_with_two_ports_of_one_number_comes_and_goes),
 		cmocka_unit_test(an_element_of_somebody_else_is_overwritten_in_the_same_sync),
 		cmocka_unit_test(a_bent_table_is_replaced_and_clients_stay),
 		cmocka_unit_test(each_has_a_map_and_others_have_none),

@@ -224,19 +224,21 @@ static void begin_one(struct state *state, const char *key)
 {
 	struct served *service = map_get(&state->services, key);
 	struct service_plan *plan, *applied;
+	bool same;
 
 	if (!service)
 		return;
 	plan = service->wanted;
 	applied = service->applied.plan;
+	same = service_plan_equal(applied, plan);
+	if (applied && !same) /* while `next` is there, by which claims are compared */
+		claims_remove(&state->claims, service, applied);
 	set_next(service, plan, plan ? slots_arrange(plan, &service->applied) : NULL);
-	if (service_plan_equal(applied, plan)) {
+	if (same) {
 		set_applied(service);
 		drop_if_gone(state, service);
 		return;
 	}
-	if (applied)
-		claims_remove(&state->claims, service, applied);
 	count_plan(state, applied, false);
 	if (plan)
 		claims_add(&state->claims, service, plan);

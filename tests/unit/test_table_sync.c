@@ -439,6 +439,37 @@ static void a_service_with_two_ports_of_one_number_comes_and_goes(void **state a
 	host_done(&host);
 }
 
+/* -- Services that ask for the same */
+
+static void ask(struct node_host *host, const char *key, const char *ip, uint32_t created_s)
+{
+	struct service *service = build_service(key, ip);
+
+	build_port(service, "http", PROTOCOL_TCP, 80, 0);
+	build_external_ip(service, "198.51.100.1");
+	service->created_s = created_s;
+	model_set_service(host->world.model, service);
+}
+
+static void one_that_was_made_again_goes_behind_those_who_waited(void **state attr_unused)
+{
+	struct node_host host;
+
+	host_init(&host);
+	plan_store_on_conflict(host.feed.store, NULL, NULL);
+	ask(&host, "ns1/first", "10.96.0.1", 100);
+	ask(&host, "ns1/second", "10.96.0.2", 200);
+	ask(&host, "ns1/third", "10.96.0.3", 300);
+	expect_sync(&host);
+	model_remove_service(host.world.model, "ns1/first");
+	ask(&host, "ns1/second", "10.96.0.2", 400);
+	expect_sync(&host);
+	assert_false(host.result.full);
+	assert_true(lists("map ip kube-proxy no-endpoint-services",
+			  "198.51.100.1 . tcp . 80 comment \"ns1/third:http\""));
+	host_done(&host);
+}
+
 /* -- foreign hands */
 
 static void an_element_of_somebody_else_is_overwritten_in_the_same_sync(void **state attr_unused)
@@ -923,6 +954,7 @@ int main(void)
 		cmocka_unit_test(it_is_tried_again_when_it_changes),
 		cmocka_unit_test(one_that_goes_is_forgotten),
 		cmocka_unit_test(a_service_with_two_ports_of_one_number_comes_and_goes),
+		cmocka_unit_test(one_that_was_made_again_goes_behind_those_who_waited),
 		cmocka_unit_test(an_element_of_somebody_else_is_overwritten_in_the_same_sync),
 		cmocka_unit_test(a_bent_table_is_replaced_and_clients_stay),
 		cmocka_unit_test(each_has_a_map_and_others_have_none),

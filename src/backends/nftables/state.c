@@ -220,6 +220,13 @@ static void begin_all(struct state *state, const struct state_input *input)
 	affinity_ids_raise_mark(&state->ids);
 }
 
+/* The same elements, and the same place among those who wait for a destination? */
+static bool is_same(const struct service_plan *applied, const struct service_plan *plan)
+{
+	return service_plan_equal(applied, plan) &&
+	       (!plan || applied->service->created_s == plan->service->created_s);
+}
+
 static void begin_one(struct state *state, const char *key)
 {
 	struct served *service = map_get(&state->services, key);
@@ -230,7 +237,7 @@ static void begin_one(struct state *state, const char *key)
 		return;
 	plan = service->wanted;
 	applied = service->applied.plan;
-	same = service_plan_equal(applied, plan);
+	same = is_same(applied, plan);
 	if (applied && !same) /* while `next` is there, by which claims are compared */
 		claims_remove(&state->claims, service, applied);
 	set_next(service, plan, plan ? slots_arrange(plan, &service->applied) : NULL);

@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <sys/uio.h>
 
+#include "base/fiber.h"
 #include "base/oom.h"
 #include "kernel/nfnetlink.h"
 #include "kernel/nft_describe.h"
@@ -197,6 +198,7 @@ static void close_message(struct nft_batch *batch)
 struct nlmsghdr *nft_batch_message(struct nft_batch *batch, uint16_t type, enum family family,
 				   uint16_t flags)
 {
+	fiber_breathe(); /* a large batch takes long to make */
 	close_message(batch);
 	make_room(batch);
 	batch->newest = nfnetlink_begin(batch->last->data + batch->last->used, NFNL_SUBSYS_NFTABLES,
@@ -495,7 +497,7 @@ static int send_batch(struct nft_socket *socket, const struct nft_batch *batch, 
 		return r;
 	pieces[0] = (struct iovec){begin, begin_size};
 	pieces[n - 1] = (struct iovec){end, end_size};
-	r = nft_socket_send(socket, pieces, n);
+	r = nft_socket_send_batch(socket, pieces, n);
 	return r < 0 ? err_sys(err, r, "sending a transaction of nf_tables with %zu bytes",
 			       batch->size)
 		     : 0;
@@ -515,7 +517,11 @@ int nft_batch_commit(struct nft_socket *socket, struct nft_batch *batch, uint32_
 	close_message(batch);
 	/* Linux 6.1 acknowledges no end of a transaction: ask the last real message for it. */
 	batch->newest->nlmsg_flags |= NLM_F_ACK;
+	r = nft_socket_begin(socket);
+	if (r < 0)
+		return err_sys(err, r, "a transaction of nf_tables");
 	r = send_batch(socket, batch, generation, err);
+	nft_socket_end(socket);
 	if (r < 0)
 		return r;
 	while ((n = nft_socket_read(socket, &data)) > 0 || n == -ENOBUFS || n == -EMSGSIZE) {

@@ -13,6 +13,8 @@
 #include "kernel/nft_socket.h"
 
 #define ATTEMPTS 10
+/* Datagrams that are read at once: the first piece and the end. So much a small list has. */
+#define AT_ONCE 2
 
 struct question {
 	uint32_t buffer[256]; /* the head and two names */
@@ -55,7 +57,7 @@ static int take_object(struct nft_dump_state *state, const struct nlmsghdr *mess
 {
 	uint16_t generation = nft_message_generation(message);
 
-	if (state->begun && generation != state->generation)
+	if (state->begun && generation != state->generation && !state->request->moving)
 		state->disturbed = true;
 	state->begun = true;
 	state->generation = generation;
@@ -107,6 +109,17 @@ int nft_dump_take(struct nft_dump_state *state, const void *data, size_t n, stru
 	return r == 0 && datagram.broken ? -EBADMSG : r;
 }
 
+/* A list is long: the host of the socket reads it, and while it does so does not write elsewhere. */
+static int read_on(struct nft_socket *socket, struct nft_dump_state *state)
+{
+	int r = state->alone || state->request->moving ? 0 : nft_socket_begin(socket);
+
+	if (r < 0)
+		return r;
+	state->alone = !state->request->moving;
+	return nft_socket_fetch(socket);
+}
+
 /* 0 when it is complete, 1 when it was disturbed. */
 static int dump_once(struct nft_socket *socket, struct nft_dump_state *state, struct err *err)
 {
@@ -120,7 +133,11 @@ static int dump_once(struct nft_socket *socket, struct nft_dump_state *state, st
 	put_question(&question, state->request, state->sequence);
 	r = nft_socket_send(socket, &(struct iovec){question.buffer, question.message->nlmsg_len},
 			    1);
-	while (r == 0) {
+	for (int i = 0; r == 0; i++) {
+		if (i >= AT_ONCE)
+			r = read_on(socket, state);
+		if (r < 0)
+			return r;
 		n = nft_socket_read(socket, &data);
 		if (n <= 0)
 			r = n < 0 ? (int)n : -EPROTO; /* no end */
@@ -163,9 +180,12 @@ int nft_dump(struct nft_socket *socket, const struct nft_dump_request *request,
 			ops->restart(arg);
 		r = dump_once(socket, &state, &told);
 	}
+	if (r != 0)
+		nft_socket_discard(socket);
+	if (state.alone)
+		nft_socket_end(socket);
 	if (r == 0)
 		return 0;
-	nft_socket_discard(socket);
 	describe(request, what, sizeof(what));
 	if (r == 1)
 		return err_set(err, -EINTR, "%s: others wrote meanwhile, %d times", what, ATTEMPTS);

@@ -23,6 +23,7 @@ struct nft_dump_request {
 	const char *chain; /* or set; NULL: all. Element lists need it */
 	bool one;          /* only that table, chain or set itself: -ENOENT when it is not there */
 	uint8_t nfproto; /* NFPROTO_* of tables that are of no family (inet); 0: that of `family` */
+	bool moving; /* a map that packets write: a list of it is as good as it gets, whoever else writes */
 };
 
 struct nft_dump_ops {
@@ -47,6 +48,7 @@ struct nft_dump_state {
 	uint32_t sequence;
 	uint16_t generation;
 	bool begun, disturbed;
+	bool alone; /* nft_socket_begin() was called */
 };
 
 /* A datagram of the list: 1 when it was the last one, 0 when there is more, or an error. err is set

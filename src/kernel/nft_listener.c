@@ -40,7 +40,7 @@ struct nft_listener {
 	uint32_t own_port;
 	struct nft_listener_events events;
 	void *arg;
-	bool reading;
+	bool reading, held;
 	char *buffer;   /* NFT_READ_SIZE */
 	uint32_t heard; /* generation up to which nothing is missing; 0: not known */
 	uint64_t space; /* number of the network namespace */
@@ -153,6 +153,17 @@ static void read_queue(struct nft_listener *listener, size_t most)
 void nft_listener_drain(struct nft_listener *listener)
 {
 	read_queue(listener, SIZE_MAX);
+}
+
+void nft_listener_hold(struct nft_listener *listener, bool held)
+{
+	listener->held = held;
+	if (!listener->event)
+		return;
+	if (held)
+		event_del(listener->event);
+	else if (event_add(listener->event, NULL) < 0)
+		oom("an event", 0);
 }
 
 static void on_readable(evutil_socket_t fd attr_unused, short what attr_unused, void *arg)
@@ -291,7 +302,9 @@ bool nft_listener_pause(struct nft_listener *listener)
 	bool sure = clock_now_ns() >= listener->pause_from_ns;
 	struct nft_listener *one;
 
-	for (one = mate(listeners, listener); one; one = mate(one->next, listener)) {
+	for (one = mate(listeners, listener); one; one = mate(one->next, listener))
+		sure &= one == listener || !one->held;
+	for (one = mate(listeners, listener); one && sure; one = mate(one->next, listener)) {
 		nft_listener_drain(one);
 		sure &= one->heard != 0;
 	}

@@ -42,6 +42,8 @@ void nft_listener_cleanup(struct nft_listener **listener);
 
 /* Tells all that is queued now, without waiting. */
 void nft_listener_drain(struct nft_listener *listener);
+/* Held back, the loop tells nothing; who drains it does. */
+void nft_listener_hold(struct nft_listener *listener, bool held);
 
 /*
  * Around a large transaction of our own. The kernel makes notifications for whoever has joined, and only
@@ -55,7 +57,7 @@ void nft_listener_drain(struct nft_listener *listener);
  *		nft_listener_resume(listener, socket, r >= 0 ? NFT_PAUSE_NEXT : NFT_PAUSE_SAME);
  *
  * Tells what is queued. False: they go on listening, because it is not known which generation they
- * have heard of, or because somebody wrote during one of the last such transactions.
+ * have heard of, because another one is held, or because another program wrote during one of the last such transactions.
  */
 bool nft_listener_pause(struct nft_listener *listener);
 

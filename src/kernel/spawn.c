@@ -18,6 +18,13 @@
 
 #define CHILD_STACK (64UL * 1024)
 
+/* ThreadSanitizer would take what the child does for the daemon's own deeds. */
+#ifdef __SANITIZE_THREAD__
+#define SHARED_MEMORY 0
+#else
+#define SHARED_MEMORY CLONE_VM
+#endif
+
 extern char **environ;
 
 static bool same_name(const char *a, const char *b)
@@ -108,7 +115,7 @@ int spawn_start(const struct spawn_spec *spec, pid_t *ret_pid, int *ret_pidfd)
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &before); /* no handler of ours runs in the child */
 	*ret_pid = clone(child_run, stack + CHILD_STACK,
-			 CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, &child, ret_pidfd);
+			 SHARED_MEMORY | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, &child, ret_pidfd);
 	r = *ret_pid < 0 ? -errno : child.error;
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	if (r < 0 && *ret_pid > 0)

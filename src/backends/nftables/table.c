@@ -250,6 +250,7 @@ static int list_elements(struct nft_socket *socket, enum family family, enum con
 		.family = family,
 		.table = LAYOUT_TABLE,
 		.chain = name,
+		.moving = container_types[container].dynamic,
 	};
 
 	container_name(container, number, name);

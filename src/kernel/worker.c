@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernel/worker.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <event2/event.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/oom.h"
+#include "base/util.h"
+
+#define STACK_BYTES (256 * 1024)
+
+struct worker {
+	worker_fn *ready;
+	void *ready_arg;
+	struct event *event;
+	int fd; /* an eventfd: written by the thread when a job is done */
+	bool in_hand;
+	bool started;
+	pthread_t thread;
+
+	/* the queue, which both sides use */
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	worker_fn *job; /* NULL: there is none */
+	void *arg;
+	bool quit;
+};
+
+/* -- the thread */
+
+static bool next_job(struct worker *worker, worker_fn **ret_job, void **ret_arg)
+{
+	pthread_mutex_lock(&worker->lock);
+	while (!worker->job && !worker->quit)
+		pthread_cond_wait(&worker->changed, &worker->lock);
+	*ret_job = worker->job;
+	*ret_arg = worker->arg;
+	pthread_mutex_unlock(&worker->lock);
+	return *ret_job;
+}
+
+static void job_done(struct worker *worker)
+{
+	const uint64_t one = 1;
+
+	pthread_mutex_lock(&worker->lock);
+	(void)!write(worker->fd, &one, sizeof(one));
+	worker->job = NULL;
+	pthread_cond_signal(&worker->changed);
+	pthread_mutex_unlock(&worker->lock);
+}
+
+static void *work(void *data)
+{
+	struct worker *worker = data;
+	worker_fn *job;
+	void *arg;
+
+	while (next_job(worker, &job, &arg)) {
+		job(arg);
+		job_done(worker);
+	}
+	return NULL;
+}
+
+/* Signals are for the loop alone. */
+static int start_thread(struct worker *worker)
+{
+	pthread_attr_t attributes;
+	sigset_t all, before;
+	int r;
+
+	sigfillset(&all);
+	pthread_attr_init(&attributes);
+	pthread_attr_setstacksize(&attributes, STACK_BYTES);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	r = pthread_create(&worker->thread, &attributes, work, worker);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attributes);
+	worker->started = r == 0;
+	return -r;
+}
+
+/* -- the loop */
+
+static void forget_signal(const struct worker *worker)
+{
+	uint64_t n;
+
+	(void)!read(worker->fd, &n, sizeof(n));
+}
+
+static void on_done(evutil_socket_t fd attr_unused, short what attr_unused, void *arg)
+{
+	struct worker *worker = arg;
+
+	forget_signal(worker);
+	assert(worker->in_hand);
+	worker->in_hand = false;
+	worker->ready(worker->ready_arg);
+}
+
+struct worker *worker_new(struct event_base *loop, worker_fn *ready, void *arg)
+{
+	struct worker *worker = xcalloc(1, sizeof(*worker));
+
+	worker->ready = ready;
+	worker->ready_arg = arg;
+	worker->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (worker->fd < 0)
+		oom("an eventfd", 0);
+	worker->event = event_new(loop, worker->fd, EV_READ | EV_PERSIST, on_done, worker);
+	if (!worker->event || event_add(worker->event, NULL) < 0)
+		oom("an event", 0);
+	pthread_mutex_init(&worker->lock, NULL);
+	pthread_cond_init(&worker->changed, NULL);
+	return worker;
+}
+
+struct worker *worker_free(struct worker *worker)
+{
+	if (!worker)
+		return NULL;
+	worker_join(worker);
+	if (worker->started) {
+		pthread_mutex_lock(&worker->lock);
+		worker->quit = true;
+		pthread_cond_signal(&worker->changed);
+		pthread_mutex_unlock(&worker->lock);
+		pthread_join(worker->thread, NULL);
+	}
+	pthread_cond_destroy(&worker->changed);
+	pthread_mutex_destroy(&worker->lock);
+	event_free(worker->event);
+	close(worker->fd);
+	free(worker);
+	return NULL;
+}
+
+int worker_start(struct worker *worker, worker_fn *job, void *arg)
+{
+	int r = worker->started ? 0 : start_thread(worker);
+
+	assert(!worker->in_hand);
+	if (r < 0)
+		return r;
+	worker->in_hand = true;
+	pthread_mutex_lock(&worker->lock);
+	worker->job = job;
+	worker->arg = arg;
+	pthread_cond_signal(&worker->changed);
+	pthread_mutex_unlock(&worker->lock);
+	return 0;
+}
+
+void worker_join(struct worker *worker)
+{
+	if (!worker->in_hand)
+		return;
+	pthread_mutex_lock(&worker->lock);
+	while (worker->job)
+		pthread_cond_wait(&worker->changed, &worker->lock);
+	pthread_mutex_unlock(&worker->lock);
+	worker->in_hand = false;
+	forget_signal(worker);
+}

@@ -120,9 +120,13 @@ soak: deps-test all
 		tests/cluster/test_api_faults.py -k away
 	@PORTOLAN=$(abspath $(BUILD))/portolan /usr/bin/python3 -B tests/cluster/soak.py --minutes $$(( $(MINUTES) / 3 ))
 
-# The whole suite with the sanitizers built in.
+# The whole suite with the sanitizers built in; what uses threads with the one for threads.
 sanitize: deps-test
 	@scripts/sanitize build-sanitize
+
+.PHONY: sanitize-thread
+sanitize-thread: deps-test
+	@scripts/sanitize build-thread thread --suite unit --suite traffic --suite faults
 
 # What speaks to the kernel, below Debian's own kernel in an emulated machine: slow, and no part of `make test`. A part of
 # it: make test-kernel ARGS=units (or golden, nftables, traffic)

@@ -87,6 +87,9 @@ struct backend_events {
 	void (*wanted)(void *arg);
 };
 
+/* For a backend that is being closed: its owner hears nothing more. */
+extern const struct backend_events backend_no_events;
+
 /* What it takes to write rules, or to remove them, beside netlink: a set of bits. */
 enum backend_needs {
 	BACKEND_NEEDS_PROGRAMS = 1 << 0, /* programs are run, */
@@ -133,7 +136,7 @@ struct backend_ops {
 
 	/*
 	 * Starts a sync, which ends with events->synced (perhaps before this returns). Not while one runs. The
-	 * delta is good until it returns; plans are kept by reference. It is a full one the first time, and
+	 * delta is good until then; plans are kept by reference. It is a full one the first time, and
 	 * after a failure.
 	 */
 	void (*sync)(struct backend *backend, const struct plan_delta *delta);

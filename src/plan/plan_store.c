@@ -55,6 +55,7 @@ struct plan_reader {
 	struct plan_change
 		*taken; /* of a delta that has not ended: changes first, renewed ones last */
 	struct plan_delta delta;
+	struct prefix *service_cidrs; /* the delta's: the model may change while it is applied */
 };
 
 /* -- records */
@@ -514,6 +515,20 @@ static int compare_changes(const void *a, const void *b)
 	return strcmp(x->key, y->key);
 }
 
+static void copy_service_cidrs(struct plan_reader *reader)
+{
+	const struct plan_store *store = reader->store;
+	struct plan_delta *delta = &reader->delta;
+	const struct prefix *v =
+		model_service_cidrs(store->model, store->settings->family, &delta->n_service_cidrs);
+	size_t size = delta->n_service_cidrs * sizeof(*v);
+
+	reader->service_cidrs = xmalloc(size + 1);
+	if (size > 0)
+		memcpy(reader->service_cidrs, v, size);
+	delta->service_cidrs = reader->service_cidrs;
+}
+
 const struct plan_delta *plan_reader_take(struct plan_reader *reader, bool full)
 {
 	const struct plan_store *store = reader->store;
@@ -536,7 +551,7 @@ const struct plan_delta *plan_reader_take(struct plan_reader *reader, bool full)
 	delta->renewed = &reader->taken[end];
 	delta->n_renewed = n - end;
 	delta->n_endpoints = model_count_endpoints(store->model, family);
-	delta->service_cidrs = model_service_cidrs(store->model, family, &delta->n_service_cidrs);
+	copy_service_cidrs(reader);
 	return delta;
 }
 
@@ -573,6 +588,7 @@ void plan_reader_fail(struct plan_reader *reader)
 	release(reader->delta.renewed, reader->delta.n_renewed);
 	reader->delta = (struct plan_delta){0};
 	free(take(reader->taken));
+	free(take(reader->service_cidrs));
 }
 
 /* -- one who looks once */

@@ -45,7 +45,7 @@ struct plan_delta {
 	const struct plan_change *renewed;
 	size_t n_renewed;
 
-	/* about the family as a whole; ranges are the model's, and good until its next change */
+	/* about the family as a whole */
 	size_t n_endpoints;
 	const struct prefix *service_cidrs;
 	size_t n_service_cidrs;

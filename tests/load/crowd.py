@@ -91,9 +91,9 @@ class Crowd(Host):
         os.makedirs(f"{self.folder}/manifests")
         fixed = [item for number in range(moving, services) for item in service(number)]
         node = manifests.node("node1", ADDRESSES.values(), ["10.244.1.0/24", "fd00:10:244:1::/64"])
-        self._write("fixed", [node, *fixed])
+        self.write_file("fixed", [node, *fixed])
         for number in range(moving):
-            self._write(f"s{number:05}", service(number))
+            self.write_file(f"s{number:05}", service(number))
         self.objects = [None]  # they are written
 
     def begin(self, *flags, patience=120, before=()):
@@ -103,7 +103,7 @@ class Crowd(Host):
             self.log.wait_line(f'"First sync done" ipFamily="{family}"', timeout=patience)
         return self
 
-    def _write(self, name, items):
+    def write_file(self, name, items):
         """The time just before it is there."""
         path = f"{self.folder}/manifests/{name}.json"
         with open(f"{self.folder}/new", "w", encoding="utf-8") as file:
@@ -116,7 +116,7 @@ class Crowd(Host):
         """Another first endpoint; the number of the change."""
         self.n_changes += 1
         items = service(number, self.n_changes, **more)
-        self.made[self.n_changes] = self._write(f"s{number:05}", items), number
+        self.made[self.n_changes] = self.write_file(f"s{number:05}", items), number
         return self.n_changes
 
     def remove(self, number):

@@ -93,7 +93,7 @@ class Attacked:
 
     def __init__(self, crowd, soft, hard, ports):
         self.crowd, self.ports = crowd, range(FIRST_PORT, FIRST_PORT + ports)
-        crowd._write("local", [item for number in range(ports) for item in local(number)])
+        crowd.write_file("local", [item for number in range(ports) for item in local(number)])
         crowd.begin("--v=0", "--metrics-bind-address=0.0.0.0", before=("prlimit", f"--nofile={soft}:{hard}"))
         crowd.listen()
 
@@ -173,6 +173,6 @@ def test_ports_open_as_descriptors_become_free(crowds):
     attacked = Attacked(crowds(50, MOVING, "nftables"), 512, 512, 400)
     crowd = attacked.crowd
     crowd.log.wait_line("A health check port cannot be opened")
-    crowd._write("local", local(0) + local(399))
+    crowd.write_file("local", local(0) + local(399))
     for port in (FIRST_PORT, FIRST_PORT + 399):
         crowd.wait_for(lambda: crowd.ask("/", port, ADDRESSES[4]).status, lambda status: status == 503)

@@ -4,7 +4,7 @@
 How late a sync is, is measured from outside: from just before the file of a change is renamed into place until nf_tables
 tells of rules that hold it. Where the machine is a virtual one, what its host took away meanwhile is told, and does not
 count. On a quiet machine (`make load`) every bar is asked for, and docs/performance.md gets the figures. On any other the clients and the
-daemon share two processors with whoever else is there; what must hold then is that nothing fails, nothing is
+daemon share two processors with all else that runs there; what must hold then is that nothing fails, nothing is
 forgotten, and no change waits for long.
 """
 import json

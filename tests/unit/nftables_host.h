@@ -65,6 +65,8 @@ static void host_on_repaired(void *arg)
 attr_unused static void host_sync(struct node_host *host)
 {
 	backend_nftables.sync(host->backend, plan_feed_next(&host->feed));
+	while (backend_nftables.syncing(host->backend))
+		event_base_loop(host->loop, EVLOOP_ONCE);
 	if (host->result.error < 0)
 		fail_msg("%s", host->result.err.text);
 }

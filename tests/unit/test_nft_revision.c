@@ -24,11 +24,10 @@ static void read_chain(struct view *view, struct nft_link_rules *ret)
 static void view_init(struct view *view, void **state, const char *endpoints)
 {
 	enum family family = *(enum family *)*state;
-	struct err err;
 
 	*view = (struct view){0};
 	host_init(&view->host, family);
-	assert_int_equal(nft_link_open(&view->link, family, &err), 0);
+	nft_link_init(&view->link, family, view->host.socket, NULL);
 	host_serve(&view->host, "ns1/a", 1, endpoints);
 	host_sync(&view->host);
 	view->chain = host_chain(&view->host, "KUBE-SVC-");
@@ -51,7 +50,7 @@ static void view_done(struct view *view)
 	expect_right(view);
 	nft_link_rules_done(&view->before);
 	nft_link_rules_done(&view->after);
-	nft_link_close(&view->link);
+	nft_link_done(&view->link);
 	host_done(&view->host);
 	free(view->chain);
 }

@@ -119,6 +119,7 @@ static void backend_close(struct backend *backend)
 {
 	if (!backend)
 		return;
+	backend->events = &backend_no_events;
 	canary_free(backend->canary);
 	rules_check_free(backend->check);
 	sync_free(backend->sync);
@@ -155,6 +156,7 @@ static int choose_netlink(const struct backend *backend, struct err *err)
 static void on_gone(void *arg, const char *what);
 static void on_repaired(void *arg);
 static void on_refused(void *arg, const struct backend_refusal *refusal);
+static void on_jumps_checked(void *arg, int r, const struct err *err);
 
 static int open_writer(struct backend *backend, struct err *err)
 {
@@ -169,6 +171,7 @@ static int open_writer(struct backend *backend, struct err *err)
 		.flushed = on_gone,
 		.repaired = on_repaired,
 		.refused = on_refused,
+		.checked = on_jumps_checked,
 		.arg = backend,
 	};
 	int netlink = choose_netlink(backend, err);
@@ -317,14 +320,18 @@ static void on_checked(void *arg, int r, const struct err *err)
 		on_gone(backend, err->text);
 }
 
+/* The writer repairs them itself. */
+static void on_jumps_checked(void *arg, int r, const struct err *err)
+{
+	const struct backend *backend = arg;
+
+	backend->events->checked(backend->events->arg, r, err);
+}
+
 static void backend_check(struct backend *backend)
 {
-	struct err err = {0};
-	int r;
-
 	if (backend->nft_sync) {
-		r = nft_sync_check(backend->nft_sync, &err);
-		backend->events->checked(backend->events->arg, r, &err);
+		nft_sync_check(backend->nft_sync);
 		return;
 	}
 	if (!backend->check)

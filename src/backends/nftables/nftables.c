@@ -14,8 +14,8 @@
 #include "base/log.h"
 #include "base/pace.h"
 #include "kernel/foreign_changes.h"
-#include "kernel/nft_listener.h"
 #include "kernel/nft_message.h"
+#include "kernel/nft_session.h"
 #include "kernel/nft_socket.h"
 #include "kernel/sysctl.h"
 
@@ -41,8 +41,8 @@ _Static_assert(NFTA_TABLE_NAME == TABLE_ATTRIBUTE && NFTA_CHAIN_TABLE == TABLE_A
 struct backend {
 	const struct settings *settings;
 	const struct backend_events *events;
-	struct nft_socket *socket;
-	struct nft_listener *listener;
+	struct nft_session *session;
+	struct nft_task sync_task, check_task, age_task, full_task;
 	struct table_sync *sync;
 	struct event *repair_timer, *retry_timer, *age_timer, *full_timer;
 	struct pace pace;
@@ -53,7 +53,14 @@ struct backend {
 	struct foreign_changes foreign_changes; /* that did it */
 	struct foreign_changes found_by_sync;   /* of those, what a sync came upon and makes good */
 	bool in_sync;
-	size_t n_full; /* service ports whose map of clients was full when last looked for */
+	const struct plan_delta *delta; /* of the sync that runs */
+	int64_t sync_began_ns;
+	struct backend_result result; /* of the last sync */
+	int check_result;             /* and of the last look, with its reason */
+	struct err check_err;
+	bool aged;       /* what is out of use could be removed */
+	int full_result; /* of the last look for full maps */
+	size_t n_full;   /* service ports whose map of clients was full when last looked for */
 };
 
 static int usable(const struct backend_host *host attr_unused, enum family family, struct err *err)
@@ -90,7 +97,7 @@ static void on_repair_timer(evutil_socket_t fd attr_unused, short what attr_unus
 	struct backend *backend = arg;
 	cleanup_free char *foreign_changes = NULL;
 
-	if (!backend->touched || backend->repairing)
+	if (!backend->touched || backend->repairing || backend->in_sync)
 		return;
 	backend->repairing = true;
 	backend->touched = false;
@@ -152,7 +159,7 @@ static void foreign(void *arg, struct damage *damage)
 {
 	struct backend *backend = arg;
 
-	nft_listener_drain(backend->listener);
+	nft_listener_drain(nft_session_listener(backend->session));
 	backend->touched = false;
 	foreign_changes_merge(&backend->found_by_sync, &backend->foreign_changes);
 	damage_merge(damage, &backend->damage);
@@ -228,26 +235,113 @@ static void tell_full(const struct backend *backend)
 		backend->events->clients_full_count(backend->events->arg, backend->n_full);
 }
 
-static void on_full_timer(evutil_socket_t fd attr_unused, short what attr_unused, void *arg)
+static void run_full_look(void *arg)
 {
 	struct backend *backend = arg;
-	int n = table_sync_look_for_full(backend->sync);
 
-	if (n >= 0) {
-		backend->n_full = (size_t)n;
+	backend->full_result = table_sync_look_for_full(backend->sync);
+}
+
+static void full_look_done(void *arg)
+{
+	struct backend *backend = arg;
+
+	if (backend->full_result >= 0) {
+		backend->n_full = (size_t)backend->full_result;
 		tell_full(backend);
 	}
 	set_timers(backend);
+}
+
+static void on_full_timer(evutil_socket_t fd attr_unused, short what attr_unused, void *arg)
+{
+	struct backend *backend = arg;
+
+	nft_session_run(backend->session, &backend->full_task);
+}
+
+static void run_age(void *arg)
+{
+	struct backend *backend = arg;
+
+	backend->aged = table_sync_age(backend->sync);
+}
+
+static void age_done(void *arg)
+{
+	struct backend *backend = arg;
+
+	if (backend->aged)
+		set_timers(backend);
+	else
+		backend->events->wanted(backend->events->arg);
 }
 
 static void on_age_timer(evutil_socket_t fd attr_unused, short what attr_unused, void *arg)
 {
 	struct backend *backend = arg;
 
-	if (table_sync_age(backend->sync))
-		set_timers(backend);
-	else
-		backend->events->wanted(backend->events->arg);
+	nft_session_run(backend->session, &backend->age_task);
+}
+
+/* -- syncing */
+
+static void run_sync(void *arg)
+{
+	struct backend *backend = arg;
+
+	table_sync_run(backend->sync, backend->delta, &backend->result);
+}
+
+static void sync_done(void *arg)
+{
+	struct backend *backend = arg;
+
+	backend->in_sync = false;
+	if (backend->result.error == 0) {
+		log_sync_repair(backend);
+		tell_full(backend);
+	}
+	repair_done(backend, backend->sync_began_ns);
+	react(backend);
+	set_timers(backend);
+	backend->events->synced(backend->events->arg, &backend->result);
+}
+
+static void run_check(void *arg)
+{
+	struct backend *backend = arg;
+
+	nft_listener_drain(nft_session_listener(backend->session));
+	backend->check_err = (struct err){0};
+	backend->check_result =
+		backend->touched ? 0
+				 : table_check(nft_session_socket(backend->session),
+					       backend->settings->family, &backend->check_err);
+}
+
+static void check_done(void *arg)
+{
+	struct backend *backend = arg;
+	struct err *err = &backend->check_err;
+
+	if (backend->touched)
+		err_set(err, -EUCLEAN,
+			"table " LAYOUT_TABLE
+			", which another program changed, is not repaired yet");
+	else if (backend->check_result == 0)
+		note_unheard(backend, err->text);
+	backend->events->checked(backend->events->arg, backend->touched ? 0 : backend->check_result,
+				 err);
+	react(backend);
+}
+
+static void set_tasks(struct backend *backend)
+{
+	backend->sync_task = (struct nft_task){run_sync, sync_done, backend};
+	backend->check_task = (struct nft_task){run_check, check_done, backend};
+	backend->age_task = (struct nft_task){run_age, age_done, backend};
+	backend->full_task = (struct nft_task){run_full_look, full_look_done, backend};
 }
 
 /* -- open and close */
@@ -256,9 +350,9 @@ static void backend_close(struct backend *backend)
 {
 	if (!backend)
 		return;
-	nft_listener_free(backend->listener);
+	backend->events = &backend_no_events;
+	nft_session_free(backend->session);
 	table_sync_free(backend->sync);
-	nft_socket_free(backend->socket);
 	if (backend->repair_timer)
 		event_free(backend->repair_timer);
 	if (backend->retry_timer)
@@ -285,17 +379,18 @@ static int open_parts(struct backend *backend, struct event_base *loop, struct e
 		.now_ns = now_ns,
 		.arg = backend,
 	};
-	int r = nft_socket_open(&backend->socket, err);
+	int r = nft_session_open(loop, &heard, backend, &backend->session, err);
 
 	if (r < 0)
 		return r;
-	backend->sync = table_sync_new(backend->socket, backend->settings, &ops);
+	set_tasks(backend);
+	backend->sync =
+		table_sync_new(nft_session_socket(backend->session), backend->settings, &ops);
 	backend->repair_timer = evtimer_new(loop, on_repair_timer, backend);
 	backend->retry_timer = evtimer_new(loop, on_retry_timer, backend);
 	backend->age_timer = evtimer_new(loop, on_age_timer, backend);
 	backend->full_timer = evtimer_new(loop, on_full_timer, backend);
-	return nft_listener_open(loop, nft_socket_port(backend->socket), &heard, backend,
-				 &backend->listener, err);
+	return 0;
 }
 
 static int backend_open(struct event_base *loop, const struct backend_host *host attr_unused,
@@ -316,24 +411,14 @@ static int backend_open(struct event_base *loop, const struct backend_host *host
 	return 0;
 }
 
-/* -- syncing */
+/* -- the operations */
 
 static void backend_sync(struct backend *backend, const struct plan_delta *delta)
 {
-	int64_t began = clock_now_ns();
-	struct backend_result result;
-
 	backend->in_sync = true;
-	table_sync_run(backend->sync, delta, &result);
-	backend->in_sync = false;
-	if (result.error == 0) {
-		log_sync_repair(backend);
-		tell_full(backend);
-	}
-	repair_done(backend, began);
-	react(backend);
-	set_timers(backend);
-	backend->events->synced(backend->events->arg, &result);
+	backend->delta = delta;
+	backend->sync_began_ns = clock_now_ns();
+	nft_session_run(backend->session, &backend->sync_task);
 }
 
 static bool syncing(const struct backend *backend)
@@ -360,21 +445,7 @@ static bool audit(struct backend *backend attr_unused)
 
 static void check(struct backend *backend)
 {
-	struct err err = {0};
-	int r = 0;
-
-	nft_listener_drain(backend->listener);
-	if (backend->touched) {
-		err_set(&err, -EUCLEAN,
-			"table " LAYOUT_TABLE
-			", which another program changed, is not repaired yet");
-	} else {
-		r = table_check(backend->socket, backend->settings->family, &err);
-		if (r == 0)
-			note_unheard(backend, err.text);
-	}
-	backend->events->checked(backend->events->arg, r, &err);
-	react(backend);
+	nft_session_run(backend->session, &backend->check_task);
 }
 
 static int cleanup(const struct backend_host *host attr_unused, enum family family,

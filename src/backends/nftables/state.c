@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "backends/nftables/state_parts.h"
+#include "base/fiber.h"
 
 struct state *state_new(const struct settings *settings)
 {
@@ -214,6 +215,7 @@ static void begin_all(struct state *state, const struct state_input *input)
 	state->n_affinity = 0;
 	affinity_ids_begin(&state->ids);
 	for (size_t i = 0; services[i]; i++) {
+		fiber_breathe();
 		choose_next(services[i], input);
 		add_next(state, services[i]);
 	}

@@ -3,6 +3,7 @@
 /* What the wanted plans mean for the table: all of it, or the difference to what is applied. */
 
 #include "backends/nftables/state_parts.h"
+#include "base/fiber.h"
 
 static struct layout_facts facts_of(const struct state *state)
 {
@@ -154,8 +155,10 @@ static void compare_spot(struct state *state, const struct spot *spot)
 static void port_elements(struct state *state, const struct service_plan *plan,
 			  struct element_list *ret)
 {
-	for (size_t i = 0; plan && i < plan->n_ports; i++)
+	for (size_t i = 0; plan && i < plan->n_ports; i++) {
+		fiber_breathe();
 		elements_of_port(&plan->ports[i], &state->ids, element_list_add, ret);
+	}
 	element_list_sort(ret);
 }
 

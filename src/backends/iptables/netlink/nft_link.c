@@ -16,26 +16,24 @@
 
 #define PAUSE_RULES_MIN 256 /* rules in a transaction: from there on it saves a millisecond */
 
-int nft_link_open(struct nft_link *link, enum family family, struct err *err)
+void nft_link_init(struct nft_link *link, enum family family, struct nft_socket *socket,
+		   struct nft_listener *listener)
 {
-	int r;
-
-	*link = (struct nft_link){.family = family};
-	r = nft_socket_open(&link->socket, err);
-	if (r < 0)
-		return r;
-	link->batch = nft_batch_new();
-	link->state = nft_state_new();
-	link->handles = nft_handles_new();
-	return 0;
+	*link = (struct nft_link){
+		.family = family,
+		.socket = socket,
+		.listener = listener,
+		.batch = nft_batch_new(),
+		.state = nft_state_new(),
+		.handles = nft_handles_new(),
+	};
 }
 
-void nft_link_close(struct nft_link *link)
+void nft_link_done(struct nft_link *link)
 {
 	link->state = nft_state_free(link->state);
 	link->handles = nft_handles_free(link->handles);
 	link->batch = nft_batch_free(link->batch);
-	link->socket = nft_socket_free(link->socket);
 }
 
 bool nft_link_table_parse(const char *name, enum table *ret)
@@ -231,20 +229,30 @@ static void resume(const struct nft_link *link, int result)
 	nft_listener_resume(link->listener, link->socket, outcome);
 }
 
+static int send_batch(struct nft_link *link, uint32_t generation, struct err *err)
+{
+	bool paused = pause_listener(link);
+	int r = nft_batch_commit(link->socket, link->batch, generation, on_echo, link, err);
+
+	if (paused)
+		resume(link, r);
+	return r;
+}
+
 int nft_link_commit(struct nft_link *link, uint32_t generation, struct err *err)
 {
 	size_t n = nft_batch_count(link->batch);
-	bool paused;
 	int r;
 
 	if (n == 0)
 		return 0;
 	if (link->last_rule)
 		link->last_rule->nlmsg_flags |= NLM_F_ECHO;
-	paused = pause_listener(link);
-	r = nft_batch_commit(link->socket, link->batch, generation, on_echo, link, err);
-	if (paused)
-		resume(link, r);
+	r = nft_socket_begin(link->socket);
+	if (r < 0)
+		return err_sys(err, r, "a transaction of nf_tables");
+	r = send_batch(link, generation, err);
+	nft_socket_end(link->socket);
 	if (nft_batch_uncertain(link->batch))
 		nft_handles_forget_all(link->handles);
 	if (r < 0)

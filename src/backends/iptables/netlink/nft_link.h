@@ -18,8 +18,8 @@ struct nft_socket;
 
 struct nft_link {
 	enum family family;
-	struct nft_socket *socket;
-	struct nft_listener *listener; /* borrowed; paused for large transactions. NULL: none */
+	struct nft_socket *socket;     /* borrowed, as the next one */
+	struct nft_listener *listener; /* paused for large transactions. NULL: none */
 	struct nft_batch *batch;
 	struct nft_state *state;
 	struct nft_handles *handles;
@@ -34,8 +34,9 @@ struct nft_link {
 	size_t n_batch_rules[TABLE_COUNT]; /* of the batch in hand */
 };
 
-int nft_link_open(struct nft_link *link, enum family family, struct err *err);
-void nft_link_close(struct nft_link *link); /* accepts one that was never opened */
+void nft_link_init(struct nft_link *link, enum family family, struct nft_socket *socket,
+		   struct nft_listener *listener);
+void nft_link_done(struct nft_link *link); /* accepts one that was never made */
 
 /* A chain whose rules are deleted by handle, because many own a part of it. */
 static inline bool nft_link_is_shared(const char *chain)

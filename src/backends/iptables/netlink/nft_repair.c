@@ -283,7 +283,7 @@ static void step_audit(struct nft_sync *sync)
 		nft_sync_wake_at(sync, 0);
 	else if (r == 0)
 		audit_done(sync);
-	else
+	else if (r != -ECANCELED) /* the end of this all */
 		audit_failed(sync, r, &err);
 }
 
@@ -335,7 +335,7 @@ static void start_what_is_due(struct nft_sync *sync)
 	}
 }
 
-void nft_repair_on_timer(evutil_socket_t fd attr_unused, short what attr_unused, void *arg)
+void nft_repair_run_step(void *arg)
 {
 	struct nft_sync *sync = arg;
 
@@ -371,7 +371,7 @@ static int has_jump(struct nft_sync *sync, size_t index, struct rule *ret, struc
 	return 0;
 }
 
-int nft_sync_check(struct nft_sync *sync, struct err *err)
+static int look_at_jumps(struct nft_sync *sync, struct err *err)
 {
 	struct rule jump;
 	int r = 1;
@@ -391,4 +391,12 @@ int nft_sync_check(struct nft_sync *sync, struct err *err)
 	sync->damage.n_messages++;
 	nft_repair_plan(sync);
 	return 0;
+}
+
+void nft_repair_run_check(void *arg)
+{
+	struct nft_sync *sync = arg;
+
+	sync->check_err = (struct err){0};
+	sync->check_result = look_at_jumps(sync, &sync->check_err);
 }

@@ -101,26 +101,39 @@ static void log_sync_repair(struct nft_sync *sync)
 void nft_sync_finish(struct nft_sync *sync, int error, const struct err *err)
 {
 	int64_t now = clock_now_ns();
-	struct backend_result result = {
+	struct backend_result *result = &sync->result;
+
+	*result = (struct backend_result){
 		.error = error,
 		.write_failed = error < 0,
 		.full = sync->begun.full,
 		.duration_ns = now - sync->started_ns,
 	};
-
 	if (error < 0) {
-		result.err = *err;
-		err_wrap(&result.err, error, "writing the %s rules", nft_sync_family(sync));
+		result->err = *err;
+		err_wrap(&result->err, error, "writing the %s rules", nft_sync_family(sync));
 	} else {
 		log_sync_repair(sync);
 	}
 	ruleset_end(sync->input.ruleset, error == 0, now);
-	count_rules(sync, &result);
+	count_rules(sync, result);
 	sync->good = error == 0;
 	sync->syncing = false;
+	sync->finished = true;
 	if (sync->audit)
 		nft_sync_wake_at(sync, 0); /* the one in the background goes on */
-	sync->input.done(sync->input.arg, &result);
+}
+
+/* A task is over, and with it perhaps a sync. */
+static void on_task_done(void *arg)
+{
+	struct nft_sync *sync = arg;
+
+	if (!sync->finished)
+		return;
+	sync->finished = false;
+	sync->delta = NULL;
+	sync->input.done(sync->input.arg, &sync->result);
 	nft_repair_plan(sync);
 }
 
@@ -221,9 +234,11 @@ static void give_way(struct nft_sync *sync)
 	nft_damage_merge(&sync->damage, &sync->being_repaired);
 }
 
-void nft_sync_start(struct nft_sync *sync, const struct plan_delta *delta)
+static void run_sync(void *arg)
 {
-	assert(!sync->syncing);
+	struct nft_sync *sync = arg;
+	const struct plan_delta *delta = sync->delta;
+
 	give_way(sync);
 	sync->syncing = true;
 	sync->started_ns = clock_now_ns();
@@ -241,9 +256,35 @@ void nft_sync_start(struct nft_sync *sync, const struct plan_delta *delta)
 		sync_delta(sync);
 }
 
+void nft_sync_start(struct nft_sync *sync, const struct plan_delta *delta)
+{
+	assert(!sync->delta);
+	sync->delta = delta;
+	nft_session_run(sync->session, &sync->sync_task);
+}
+
 bool nft_sync_running(const struct nft_sync *sync)
 {
-	return sync->syncing;
+	return sync->delta;
+}
+
+static void on_timer(evutil_socket_t fd attr_unused, short what attr_unused, void *arg)
+{
+	struct nft_sync *sync = arg;
+
+	nft_session_run(sync->session, &sync->step_task);
+}
+
+void nft_sync_check(struct nft_sync *sync)
+{
+	nft_session_run(sync->session, &sync->check_task);
+}
+
+static void on_check_done(void *arg)
+{
+	const struct nft_sync *sync = arg;
+
+	sync->input.checked(sync->input.arg, sync->check_result, &sync->check_err);
 }
 
 const struct nft_sync_stats *nft_sync_stats(struct nft_sync *sync)
@@ -257,15 +298,13 @@ const struct nft_sync_stats *nft_sync_stats(struct nft_sync *sync)
 
 static int connect_to_kernel(struct nft_sync *sync, struct err *err)
 {
-	int r = nft_link_open(&sync->link, sync->family, err);
+	int r = nft_session_open(sync->input.loop, &nft_repair_listener_events, sync,
+				 &sync->session, err);
 
 	if (r < 0)
 		return r;
-	r = nft_listener_open(sync->input.loop, nft_socket_port(sync->link.socket),
-			      &nft_repair_listener_events, sync, &sync->listener, err);
-	if (r < 0)
-		return r;
-	sync->link.listener = sync->listener;
+	sync->listener = nft_session_listener(sync->session);
+	nft_link_init(&sync->link, sync->family, nft_session_socket(sync->session), sync->listener);
 	return nft_generation(sync->link.socket, &sync->generation, err);
 }
 
@@ -281,7 +320,10 @@ int nft_sync_new(const struct nft_sync_input *input, struct nft_sync **ret, stru
 	sync->undeletable.family = sync->family;
 	sync->audit_events = nft_repair_audit_events(sync);
 	nft_damage_jumps_init(&sync->jumps, sync->family);
-	sync->timer = evtimer_new(input->loop, nft_repair_on_timer, sync);
+	sync->sync_task = (struct nft_task){run_sync, on_task_done, sync};
+	sync->step_task = (struct nft_task){nft_repair_run_step, on_task_done, sync};
+	sync->check_task = (struct nft_task){nft_repair_run_check, on_check_done, sync};
+	sync->timer = evtimer_new(input->loop, on_timer, sync);
 	if (!sync->timer)
 		oom("an event", 0);
 	r = connect_to_kernel(sync, err);
@@ -297,11 +339,11 @@ struct nft_sync *nft_sync_free(struct nft_sync *sync)
 {
 	if (!sync)
 		return NULL;
+	nft_session_free(sync->session);
 	nft_audit_free(sync->audit);
 	if (sync->syncing)
 		ruleset_end(sync->input.ruleset, false, clock_now_ns());
-	nft_listener_free(sync->listener);
-	nft_link_close(&sync->link);
+	nft_link_done(&sync->link);
 	nft_damage_done(&sync->damage);
 	nft_damage_done(&sync->being_repaired);
 	refused_services_done(&sync->refused);

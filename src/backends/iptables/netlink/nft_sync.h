@@ -4,9 +4,8 @@
 /*
  * Carrying out what a ruleset has prepared, over netlink: what sync.h is for iptables-restore.
  *
- * A delta is one transaction, sent before nft_sync_start() returns. It is only sent when nobody
- * else has written since what it stands on was last looked at; if somebody has, and left our chains
- * alone, it is sent again at once. Whatever else goes wrong with it, the same sync goes on as a full
+ * A delta is one transaction. It is only sent when no other program has written since what it stands on was
+ * last looked at; if one has, and left our chains alone, it is sent again at once. Whatever else goes wrong with it, the same sync goes on as a full
  * one. A full one compares and writes what differs (nft_audit.h), in steps on the event loop.
  *
  * From the first good sync on, the kernel's notifications are followed. Chains that another program
@@ -32,7 +31,8 @@ struct nft_sync_input {
 	void (*flushed)(void *arg, const char *what); /* tables are gone: a full sync is wanted */
 	void (*repaired)(void *arg); /* what others had changed is right again; NULL: nobody asks */
 	void (*refused)(void *arg,
-			const struct backend_refusal *refusal); /* as in backend_events */
+			const struct backend_refusal *refusal);   /* as in backend_events */
+	void (*checked)(void *arg, int r, const struct err *err); /* likewise */
 	void *arg;
 };
 
@@ -54,13 +54,13 @@ struct nft_sync_stats {
 int nft_sync_new(const struct nft_sync_input *input, struct nft_sync **ret, struct err *err);
 struct nft_sync *nft_sync_free(struct nft_sync *sync); /* as sync_free() */
 
-void nft_sync_start(struct nft_sync *sync, const struct plan_delta *delta);
+void nft_sync_start(struct nft_sync *sync, const struct plan_delta *delta); /* good until done() */
 bool nft_sync_running(const struct nft_sync *sync);
 /* Looks at everything, as soon as no sync runs, and logs what was found. */
 void nft_sync_audit(struct nft_sync *sync);
 /*
- * Are the jumps of the base chains there, and nothing known that waits for a repair? 1; 0: err says what
- * is wrong, and a repair is planned; negative: it could not be found out. Reads the base chains.
+ * Are the jumps of the base chains there, and nothing known that waits for a repair? Reads the base chains;
+ * checked() tells. 0: a repair is planned.
  */
-int nft_sync_check(struct nft_sync *sync, struct err *err);
+void nft_sync_check(struct nft_sync *sync);
 const struct nft_sync_stats *nft_sync_stats(struct nft_sync *sync);

@@ -11,7 +11,7 @@
 #include "backends/iptables/netlink/refused_services.h"
 #include "backends/iptables/netlink/undeletable_chains.h"
 #include "base/pace.h"
-#include "kernel/nft_listener.h"
+#include "kernel/nft_session.h"
 
 struct event;
 
@@ -22,7 +22,8 @@ struct event;
  *	REPAIR      of the chains that somebody touched. A sync drops it; the damage stays noted.
  *	BACKGROUND  everything, because notifications were lost or somebody asked. A sync interrupts it.
  *
- * The timer takes the next step of whatever runs, without delay, or starts the repair that is due.
+ * The timer takes the next step of what runs, without delay, or starts the repair that is due. Syncs, steps and looks are
+ * tasks of the session: none begins while the kernel works for another one.
  * Damage is noted apart from the damage in hand, so that what happens meanwhile is not forgotten.
  */
 
@@ -36,8 +37,10 @@ enum purpose {
 struct nft_sync {
 	struct nft_sync_input input;
 	enum family family;
+	struct nft_session *session;
+	struct nft_listener *listener; /* the session's */
+	struct nft_task sync_task, step_task, check_task;
 	struct nft_link link;
-	struct nft_listener *listener;
 	struct nft_damage_jumps jumps;
 	struct nft_audit_events audit_events;
 	struct event *timer;
@@ -59,10 +62,16 @@ struct nft_sync {
 	struct undeletable_chains undeletable;
 
 	/* of the sync that runs */
-	bool syncing;
+	const struct plan_delta *delta; /* NULL: none was asked for */
+	bool syncing;                   /* it has begun */
+	bool finished;                  /* and is over, which is to be told */
+	struct backend_result result;
 	int64_t started_ns;
 	struct ruleset_begun begun;
 	size_t n_rules_before[TABLE_COUNT];
+
+	int check_result; /* of the last look */
+	struct err check_err;
 
 	struct host_addresses addresses; /* as of the last sync that wanted them */
 };
@@ -84,7 +93,8 @@ void nft_sync_finish(struct nft_sync *sync, int error, const struct err *err);
 
 extern const struct nft_listener_events nft_repair_listener_events;
 struct nft_audit_events nft_repair_audit_events(struct nft_sync *sync);
-void nft_repair_on_timer(evutil_socket_t fd, short what, void *arg);
+void nft_repair_run_step(void *arg);
+void nft_repair_run_check(void *arg);
 /* Sets the timer, if there is something to repair and nothing else to do. */
 void nft_repair_plan(struct nft_sync *sync);
 /* Has somebody touched our chains since that was last looked at? */

@@ -134,6 +134,18 @@ bool chain_is_per_service(const char *name)
 	return kind_of_name(name, &kind);
 }
 
+unsigned int chain_rank(const char *name)
+{
+	static const unsigned int ranks[] = {
+		[CHAIN_KIND_SEP] = 0, [CHAIN_KIND_SVC] = 1, [CHAIN_KIND_SVL] = 1,
+		[CHAIN_KIND_EXT] = 2, [CHAIN_KIND_FW] = 3,  [CHAIN_KIND_INDEX] = 4,
+	};
+	enum chain_kind kind;
+
+	static_assert(ARRAY_SIZE(ranks) == CHAIN_KIND_COUNT, "each kind has its rank");
+	return kind_of_name(name, &kind) ? ranks[kind] : ARRAY_SIZE(ranks);
+}
+
 static int letter_value(char c)
 {
 	if (c >= 'A' && c <= 'Z')

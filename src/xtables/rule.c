@@ -173,3 +173,77 @@ void rule_dnat(struct rule *rule, const struct addr *addr, uint16_t port)
 	target->dnat.addr = *addr;
 	target->dnat.port = port;
 }
+
+const struct addr *rule_address(const struct rule *rule)
+{
+	size_t i = 0;
+
+	while (i < rule->n_matches && rule->matches[i].kind != MATCH_DESTINATION)
+		i++;
+	assert(i < rule->n_matches);
+	return &rule->matches[i].prefix.addr;
+}
+
+static bool matches_equal(const struct match *a, const struct match *b)
+{
+	if (a->kind != b->kind || a->invert != b->invert || a->bare != b->bare)
+		return false;
+	switch (a->kind) {
+	case MATCH_COMMENT:
+	case MATCH_INTERFACE:
+	case MATCH_NFACCT:
+		return a->text == b->text || streq(a->text, b->text);
+	case MATCH_PROTOCOL:
+		return a->protocol == b->protocol;
+	case MATCH_SOURCE:
+	case MATCH_DESTINATION:
+		return prefix_equal(&a->prefix, &b->prefix);
+	case MATCH_PORT:
+		return a->port == b->port;
+	case MATCH_CTSTATE:
+		return a->ctstate == b->ctstate;
+	case MATCH_MARK:
+		return a->mark == b->mark;
+	case MATCH_STATISTIC:
+		return a->one_in == b->one_in;
+	case MATCH_RECENT_CHECK:
+	case MATCH_RECENT_SET:
+		return a->recent.seconds == b->recent.seconds &&
+		       streq(a->recent.name, b->recent.name);
+	case MATCH_SOURCE_TYPE_LOCAL:
+	case MATCH_DESTINATION_TYPE_LOCAL:
+	case MATCH_COUNT:
+		break;
+	}
+	return true;
+}
+
+static bool targets_equal(const struct target *a, const struct target *b)
+{
+	if (a->kind != b->kind)
+		return false;
+	switch (a->kind) {
+	case TARGET_CHAIN:
+		return streq(a->chain, b->chain);
+	case TARGET_MARK_XOR:
+	case TARGET_MARK_OR:
+		return a->mark == b->mark;
+	case TARGET_MASQUERADE:
+		return a->random_fully == b->random_fully;
+	case TARGET_DNAT:
+		return a->dnat.port == b->dnat.port && addr_equal(&a->dnat.addr, &b->dnat.addr);
+	default:
+		return true;
+	}
+}
+
+bool rule_equal(const struct rule *a, const struct rule *b)
+{
+	if (a->table != b->table || a->n_matches != b->n_matches || !streq(a->chain, b->chain) ||
+	    !targets_equal(&a->target, &b->target))
+		return false;
+	for (size_t i = 0; i < a->n_matches; i++)
+		if (!matches_equal(&a->matches[i], &b->matches[i]))
+			return false;
+	return true;
+}

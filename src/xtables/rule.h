@@ -4,9 +4,9 @@
 /*
  * An iptables rule as a value: a chain, matches in the order in which they are written, a target.
  *
- * Rules are built on the stack, one at a time, and handed to a writer (txn.h), which turns them
- * into iptables-restore text, into iptables-save text, or into nf_tables messages. Strings
- * are borrowed for the time of that call. The family is the writer's to know: no rule mixes them.
+ * Rules are built on the stack, one at a time, and put into a list (rule_list.h), of which a writer
+ * (txn.h) makes iptables-restore text, iptables-save text, or nf_tables messages. Strings are
+ * borrowed. The family is the writer's to know: no rule mixes them.
  *
  * A rule says all that any writer needs, not only its text: a prefix is bytes and a length, a
  * probability is its denominator. Matches that the kernel keeps apart from the others (-i, -p, -s,
@@ -106,10 +106,16 @@ struct rule {
 	enum table table;
 	const char *chain;
 	bool leading; /* stands in its shared chain before all rules that are not */
-	size_t n_matches;
-	struct match matches[RULE_MATCH_MAX];
 	struct target target;
+	size_t n_matches;
+	struct match
+		matches[RULE_MATCH_MAX]; /* last: those of a list have no more than they need */
 };
+
+/* By value, strings by what they say. Whether a rule leads is not a part of it. */
+bool rule_equal(const struct rule *a, const struct rule *b);
+/* The address that it is for; every entry of a Service has its destination. */
+const struct addr *rule_address(const struct rule *rule);
 
 /* Builders: rule_init(), then matches in order, then at most one target. */
 void rule_init(struct rule *rule, enum table table, const char *chain);

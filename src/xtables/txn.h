@@ -16,21 +16,9 @@
  * chain more than once; each removal takes one of them.
  */
 
-#include "xtables/rule.h"
+#include "xtables/rule_list.h"
 
 struct txn;
-
-/*
- * The rules of a Service's chain that stands, and those that it shall have: equal rules have equal
- * digests. Good until the subject changes.
- */
-struct txn_revision {
-	enum table table;
-	const char *chain;
-	const uint64_t *old;
-	const uint64_t *wanted;
-	size_t n_old, n_wanted;
-};
 
 struct txn_ops {
 	void (*chain)(struct txn *txn, enum table table, const char *name);
@@ -48,10 +36,10 @@ struct txn_ops {
 	/* A chain that stands is emptied. NULL: as declaring it. */
 	void (*empty_chain)(struct txn *txn, enum table table, const char *name);
 	/*
-	 * True: the chain need not be emptied; all its wanted rules are told in order, and the writer changes
-	 * what it has to. False, or NULL here: it is emptied, then filled.
+	 * Makes a chain that stands what it shall be; its twin is what it was. False, or NULL here: the writer
+	 * does not change single rules, so the chain is emptied and filled.
 	 */
-	bool (*revise)(struct txn *txn, const struct txn_revision *revision);
+	bool (*revise)(struct txn *txn, const struct rule_chain *wanted);
 };
 
 /* The head of every writer's own structure. */
@@ -98,7 +86,12 @@ static inline void txn_empty_chain(struct txn *txn, enum table table, const char
 		txn->ops->chain(txn, table, name);
 }
 
-static inline bool txn_revise(struct txn *txn, const struct txn_revision *revision)
+static inline bool txn_revise(struct txn *txn, const struct rule_chain *wanted)
 {
-	return txn->ops->revise && txn->ops->revise(txn, revision);
+	return txn->ops->revise && txn->ops->revise(txn, wanted);
 }
+
+/* Declares all chains of a list. */
+void txn_chains(struct txn *txn, const struct rule_list *list);
+/* Appends all its rules, in order, and tells whose they are. Returns how many. */
+size_t txn_rules(struct txn *txn, const struct rule_list *list);

@@ -65,10 +65,16 @@
 #define OWN3(ip, sep) \
 	MASQ3 SHARE("ns3/svc3:p80", SVC3, ip, "80", "", sep) ENDPOINT("ns3/svc3:p80", sep, ip, "80")
 #define ENTRY4 ENTRY("ns4/svc4:p80", "172.30.0.44", "80", SVC4)
-#define OWN4                                                    \
-	MASQ("ns4/svc4:p80", "172.30.0.44", "80", SVC4)         \
-	SHARE("ns4/svc4:p80", SVC4, "10.0.4.1", "80", "", SEP4) \
-	ENDPOINT("ns4/svc4:p80", SEP4, "10.0.4.1", "80")
+
+/* As a delta writes them: chains that rules lead to come first. */
+#define ADDED3(ip, sep) \
+	ENDPOINT("ns3/svc3:p80", sep, ip, "80") MASQ3 SHARE("ns3/svc3:p80", SVC3, ip, "80", "", sep)
+#define ADDED4                                           \
+	CHAIN(SEP4)                                      \
+	CHAIN(SVC4)                                      \
+	ENDPOINT("ns4/svc4:p80", SEP4, "10.0.4.1", "80") \
+	MASQ("ns4/svc4:p80", "172.30.0.44", "80", SVC4)  \
+	SHARE("ns4/svc4:p80", SVC4, "10.0.4.1", "80", "", SEP4) "-I " ENTRY4
 
 #define REJECT4                                                                \
 	"KUBE-SERVICES -m comment --comment \"ns4/svc4:p80 has no endpoints\"" \
@@ -121,7 +127,8 @@ static void repeated_adding_a_service_writes_only_its_chains(void **state attr_u
 
 	sync_first(&c);
 	add_third(&c);
-	check_sync(&c, NAT(CHAIN(SVC3) CHAIN(SEP31) "-I " ENTRY3 OWN3("10.0.3.1", SEP31)), 15 + 5);
+	check_sync(&c, NAT(CHAIN(SEP31) CHAIN(SVC3) ADDED3("10.0.3.1", SEP31) "-I " ENTRY3),
+		   15 + 5);
 	assert_false(c.begun.full);
 	cluster_done(&c);
 }
@@ -143,7 +150,7 @@ static void cluster_ips_go_before_external_ones_whoever_comes_first(void **state
 	cluster_serve(&c, build_service("ns4/svc4", "172.30.0.44"), "p80", 80, 0);
 	cluster_slice(&c, "ns4/svc4", "p80", 80, "10.0.4.1");
 	cluster_sync(&c);
-	assert_string_equal(c.text, NAT(CHAIN(SVC4) CHAIN(SEP4) "-I " ENTRY4 OWN4));
+	assert_string_equal(c.text, NAT(ADDED4));
 	cluster_done(&c);
 }
 
@@ -233,9 +240,7 @@ static void repeated_service_without_endpoints_gets_a_reject_then_chains(void **
 	cluster_serve(&c, build_service("ns4/svc4", "172.30.0.44"), "p80", 80, 0);
 	check_sync(&c, "*filter\n-I " REJECT4 "COMMIT\n", 15);
 	cluster_slice(&c, "ns4/svc4", "p80", 80, "10.0.4.1");
-	check_sync(&c,
-		   "*filter\n-D " REJECT4 "COMMIT\n" NAT(CHAIN(SVC4) CHAIN(SEP4) "-I " ENTRY4 OWN4),
-		   15 + 5);
+	check_sync(&c, "*filter\n-D " REJECT4 "COMMIT\n" NAT(ADDED4), 15 + 5);
 	cluster_done(&c);
 }
 
@@ -247,16 +252,15 @@ static void repeated_endpoint_replaced_then_added_then_nothing(void **state attr
 	add_third(&c);
 	cluster_sync(&c);
 	cluster_slice(&c, "ns3/svc3", "p80", 80, "10.0.3.2");
-	check_sync(
-		&c,
-		NAT(CHAIN(SEP31) CHAIN(SVC3) CHAIN(SEP32) OWN3("10.0.3.2", SEP32) "-X " SEP31 "\n"),
-		15 + 5);
+	check_sync(&c,
+		   NAT(CHAIN(SEP32) CHAIN(SVC3) CHAIN(SEP31) ADDED3("10.0.3.2", SEP32) "-X " SEP31
+										       "\n"),
+		   15 + 5);
 	cluster_slice(&c, "ns3/svc3", "p80", 80, "10.0.3.2 10.0.3.3");
 	check_sync(&c,
-		   NAT(CHAIN(SVC3) CHAIN(SEP33)
+		   NAT(CHAIN(SEP33) CHAIN(SVC3) ENDPOINT("ns3/svc3:p80", SEP33, "10.0.3.3", "80")
 			       MASQ3 SHARE("ns3/svc3:p80", SVC3, "10.0.3.2", "80", HALF, SEP32)
-				       SHARE("ns3/svc3:p80", SVC3, "10.0.3.3", "80", "", SEP33)
-					       ENDPOINT("ns3/svc3:p80", SEP33, "10.0.3.3", "80")),
+				       SHARE("ns3/svc3:p80", SVC3, "10.0.3.3", "80", "", SEP33)),
 		   15 + 5 + 3);
 	check_sync(&c, "", 15 + 5 + 3);
 	cluster_done(&c);

@@ -12,14 +12,12 @@ struct lab {
 	struct service_index *index;
 	struct fake_kernel kernel;
 	struct fake_txn txn;
-	struct rule_output output;
 };
 
 static void lab_init(struct lab *lab)
 {
 	*lab = (struct lab){.index = service_index_new()};
 	fake_txn_init(&lab->txn, &lab->kernel);
-	lab->output.txn = &lab->txn.txn;
 	fake_declare(&lab->kernel, TABLE_NAT, CHAIN_SERVICES);
 }
 
@@ -31,10 +29,9 @@ static void lab_done(struct lab *lab)
 }
 
 /* One rule for each item stands for all of a Service's, and leads. */
-static void say_rule(void *arg, const char *key, const struct addr *addr, const char *chain,
-		     unsigned int parts)
+static void make_rule(void *arg attr_unused, const char *key, const struct addr *addr,
+		      const char *chain, unsigned int parts, struct rule_list *list)
 {
-	struct lab *lab = arg;
 	struct rule rule;
 
 	if (!(parts & RULESET_LEADING))
@@ -43,17 +40,18 @@ static void say_rule(void *arg, const char *key, const struct addr *addr, const 
 	rule_comment(&rule, key);
 	rule_destination_addr(&rule, addr);
 	rule_verdict(&rule, TARGET_ACCEPT);
-	rule_output_add(&lab->output, &rule);
+	rule_list_add(list, &rule);
 }
 
 /* Returns how many operations it took. */
 static size_t apply(struct lab *lab)
 {
+	static const struct service_index_rules rules = {.make = make_rule};
 	size_t before = lab->kernel.operations;
 
 	service_index_settle(lab->index);
 	service_index_declare(lab->index, &lab->txn.txn);
-	service_index_write(lab->index, &lab->output, say_rule, lab);
+	service_index_write(lab->index, &rules, &lab->txn.txn);
 	service_index_delete(lab->index, &lab->txn.txn);
 	service_index_applied(lab->index);
 	return lab->kernel.operations - before;

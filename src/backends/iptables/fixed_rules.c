@@ -36,22 +36,25 @@ bool fixed_rules_is_shared(const char *nat_chain)
 	return false;
 }
 
-void fixed_rules_chains(struct rule_output *output)
+static void declare_chains(const struct rule_facts *facts, struct rule_list *list)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(filter_chains); i++)
-		txn_chain(output->txn, TABLE_FILTER, filter_chains[i]);
+		rule_list_declare(list, TABLE_FILTER, filter_chains[i],
+				  streq(filter_chains[i], CHAIN_FORWARD));
 	/* kubelet's, too: left alone unless there is a rule for it */
-	if (output->localhost_node_ports)
-		txn_chain(output->txn, TABLE_FILTER, CHAIN_KUBELET_FIREWALL);
+	if (facts->localhost_node_ports)
+		rule_list_declare(list, TABLE_FILTER, CHAIN_KUBELET_FIREWALL, true);
 	for (size_t i = 0; i < ARRAY_SIZE(nat_chains); i++)
-		txn_chain(output->txn, TABLE_NAT, nat_chains[i]);
+		rule_list_declare(list, TABLE_NAT, nat_chains[i],
+				  streq(nat_chains[i], CHAIN_POSTROUTING) ||
+					  streq(nat_chains[i], CHAIN_MARK_MASQ));
 }
 
 /*
  * With route_localnet the kernel no longer refuses packets to 127.0.0.0/8 from outside; this does,
  * but for those that were sent there by a NodePort.
  */
-static void add_anti_martian(struct rule_output *output)
+static void add_anti_martian(struct rule_list *list)
 {
 	struct rule rule;
 
@@ -61,28 +64,28 @@ static void add_anti_martian(struct rule_output *output)
 	rule_source(&rule, true, &rule_loopback_ipv4);
 	rule_ctstate(&rule, true, CTSTATE_RELATED | CTSTATE_ESTABLISHED | CTSTATE_DNAT);
 	rule_verdict(&rule, TARGET_DROP);
-	rule_output_add(output, &rule);
+	rule_list_add(list, &rule);
 }
 
 /* Marked packets lose their mark and get the node's address; all others leave as they are. */
-static void add_postrouting(struct rule_output *output)
+static void add_postrouting(const struct rule_facts *facts, struct rule_list *list)
 {
-	uint32_t mark = output->settings->masquerade_mark;
+	uint32_t mark = facts->settings->masquerade_mark;
 	struct rule rule;
 
 	rule_init(&rule, TABLE_NAT, CHAIN_POSTROUTING);
 	rule_mark(&rule, true, mark);
 	rule_verdict(&rule, TARGET_RETURN);
-	rule_output_add(output, &rule);
+	rule_list_add(list, &rule);
 
 	rule_init(&rule, TABLE_NAT, CHAIN_POSTROUTING);
 	rule_mark_xor(&rule, mark);
-	rule_output_add(output, &rule);
+	rule_list_add(list, &rule);
 
 	rule_init(&rule, TABLE_NAT, CHAIN_POSTROUTING);
 	rule_comment(&rule, "kubernetes service traffic requiring SNAT");
-	rule_masquerade(&rule, output->host->random_fully);
-	rule_output_add(output, &rule);
+	rule_masquerade(&rule, facts->host->random_fully);
+	rule_list_add(list, &rule);
 }
 
 static void make_mark_masq(const struct settings *settings, struct rule *ret)
@@ -91,15 +94,15 @@ static void make_mark_masq(const struct settings *settings, struct rule *ret)
 	rule_mark_or(ret, settings->masquerade_mark);
 }
 
-void fixed_rules_head(struct rule_output *output)
+static void add_head(const struct rule_facts *facts, struct rule_list *list)
 {
 	struct rule rule;
 
-	if (output->localhost_node_ports)
-		add_anti_martian(output);
-	add_postrouting(output);
-	make_mark_masq(output->settings, &rule);
-	rule_output_add(output, &rule);
+	if (facts->localhost_node_ports)
+		add_anti_martian(list);
+	add_postrouting(facts, list);
+	make_mark_masq(facts->settings, &rule);
+	rule_list_add(list, &rule);
 }
 
 /* NodePorts on all of the node's addresses, but for a loopback that is not served. */
@@ -115,31 +118,32 @@ static void make_node_ports_all(enum family family, bool localhost_node_ports, s
 	rule_jump(ret, CHAIN_NODEPORTS);
 }
 
-static void add_node_ports_all(struct rule_output *output)
+static void add_node_ports_all(const struct rule_facts *facts, struct rule_list *list)
 {
 	struct rule rule;
 
-	make_node_ports_all(output->settings->family, output->localhost_node_ports, &rule);
-	rule_output_add(output, &rule);
+	make_node_ports_all(facts->settings->family, facts->localhost_node_ports, &rule);
+	rule_list_add(list, &rule);
 }
 
 /* NodePorts on chosen addresses: a rule for each that some interface has. */
-static void add_node_ports_selected(struct rule_output *output, const struct ruleset_input *input)
+static void add_node_ports_selected(const struct rule_facts *facts, struct rule_list *list,
+				    const struct ruleset_input *input)
 {
 	cleanup_free struct addr *selected = NULL;
 	struct rule rule;
 	size_t n;
 
-	selected = node_ports_select(&output->settings->node_ports, input->addresses,
+	selected = node_ports_select(&facts->settings->node_ports, input->addresses,
 				     input->n_addresses, &n);
 	for (size_t i = 0; i < n; i++) {
-		if (addr_is_loopback(&selected[i]) && !output->localhost_node_ports)
+		if (addr_is_loopback(&selected[i]) && !facts->localhost_node_ports)
 			continue;
 		rule_init(&rule, TABLE_NAT, CHAIN_SERVICES);
 		rule_comment(&rule, NODE_PORTS_COMMENT);
 		rule_destination_addr(&rule, &selected[i]);
 		rule_jump(&rule, CHAIN_NODEPORTS);
-		rule_output_add(output, &rule);
+		rule_list_add(list, &rule);
 	}
 }
 
@@ -147,45 +151,57 @@ static void add_node_ports_selected(struct rule_output *output, const struct rul
  * Packets that conntrack does not recognise would pass untranslated and reset the connection that
  * they belong to; a liberal conntrack recognises them.
  */
-static void add_drop_invalid(struct rule_output *output)
+static void add_drop_invalid(const struct rule_facts *facts, struct rule_list *list)
 {
 	struct rule rule;
 
 	rule_init(&rule, TABLE_FILTER, CHAIN_FORWARD);
 	rule_ctstate(&rule, false, CTSTATE_INVALID);
-	if (output->host->nfacct_invalid)
+	if (facts->host->nfacct_invalid)
 		rule_nfacct(&rule, NFACCT_INVALID);
 	rule_verdict(&rule, TARGET_DROP);
-	rule_output_add(output, &rule);
+	rule_list_add(list, &rule);
 }
 
 /* Traffic that is masqueraded, and its answers, pass whatever the policy of FORWARD is. */
-static void add_forward(struct rule_output *output)
+static void add_forward(const struct rule_facts *facts, struct rule_list *list)
 {
 	struct rule rule;
 
 	rule_init(&rule, TABLE_FILTER, CHAIN_FORWARD);
 	rule_comment(&rule, "kubernetes forwarding rules");
-	rule_mark(&rule, false, output->settings->masquerade_mark);
+	rule_mark(&rule, false, facts->settings->masquerade_mark);
 	rule_verdict(&rule, TARGET_ACCEPT);
-	rule_output_add(output, &rule);
+	rule_list_add(list, &rule);
 
 	rule_init(&rule, TABLE_FILTER, CHAIN_FORWARD);
 	rule_comment(&rule, "kubernetes forwarding conntrack rule");
 	rule_ctstate(&rule, false, CTSTATE_RELATED | CTSTATE_ESTABLISHED);
 	rule_verdict(&rule, TARGET_ACCEPT);
-	rule_output_add(output, &rule);
+	rule_list_add(list, &rule);
 }
 
-void fixed_rules_tail(struct rule_output *output, const struct ruleset_input *input)
+static void add_tail(const struct rule_facts *facts, const struct ruleset_input *input,
+		     struct rule_list *list)
 {
-	if (output->settings->node_ports.match_all)
-		add_node_ports_all(output);
+	if (facts->settings->node_ports.match_all)
+		add_node_ports_all(facts, list);
 	else if (input->addresses_known)
-		add_node_ports_selected(output, input);
-	if (!output->host->be_liberal)
-		add_drop_invalid(output);
-	add_forward(output);
+		add_node_ports_selected(facts, list, input);
+	if (!facts->host->be_liberal)
+		add_drop_invalid(facts, list);
+	add_forward(facts, list);
+}
+
+void fixed_rules_make(const struct rule_facts *facts, const struct ruleset_input *input,
+		      struct rule_list *list)
+{
+	list->subject = NULL;
+	declare_chains(facts, list);
+	list->group = FIXED_RULES_HEAD;
+	add_head(facts, list);
+	list->group = FIXED_RULES_TAIL;
+	add_tail(facts, input, list);
 }
 
 #define EXTERNALLY_VISIBLE "kubernetes externally-visible service portals"

@@ -3,15 +3,24 @@
 
 /* The rules that do not depend on any Service: around those of the services, in every sync. */
 
-#include "backends/iptables/rule_output.h"
+#include "backends/iptables/rule_facts.h"
+#include "xtables/rule_list.h"
 
-/* Declares the shared chains, which empties them. */
-void fixed_rules_chains(struct rule_output *output);
-/* Is it one of those of the nat table? */
+/* Is it one of the shared chains of the nat table? */
 bool fixed_rules_is_shared(const char *nat_chain);
-void fixed_rules_head(struct rule_output *output); /* before the services' rules */
-/* Behind them: the way to NodePorts must be the last rule of its chain. */
-void fixed_rules_tail(struct rule_output *output, const struct ruleset_input *input);
+
+/* Groups: before the services' rules, and behind them. */
+enum fixed_rules_group {
+	FIXED_RULES_HEAD = 0,
+	FIXED_RULES_TAIL,
+};
+
+/*
+ * Declares all shared chains; own are those with no other rules. The way to NodePorts must be the
+ * last rule of its chain.
+ */
+void fixed_rules_make(const struct rule_facts *facts, const struct ruleset_input *input,
+		      struct rule_list *list);
 
 /*
  * Some of them one by one, for whoever wants to know whether the shared chains hold what they should:

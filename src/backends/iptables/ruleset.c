@@ -4,9 +4,9 @@
 #include <stdlib.h>
 
 #include "backends/iptables/chain_set.h"
-#include "backends/iptables/fixed_delta.h"
+#include "backends/iptables/fixed_rules.h"
 #include "backends/iptables/index_rules.h"
-#include "backends/iptables/service_delta.h"
+#include "backends/iptables/rule_delta.h"
 #include "backends/iptables/service_set.h"
 
 /*
@@ -34,8 +34,9 @@ struct ruleset {
 	size_t n_changes, changes_capacity;
 	size_t n_rules[TABLE_COUNT]; /* of all services, as of the last sync that went well */
 	struct service_index *index; /* NULL: none */
-	struct fixed_list fixed;     /* wanted; applied_fixed stand */
-	struct fixed_list applied_fixed;
+	/* the rules of no Service: they are kept, because the node's addresses are not */
+	struct rule_list *fixed;         /* wanted */
+	struct rule_list *applied_fixed; /* they stand; may be the same list */
 
 	const char **stale; /* of a full sync that has begun: input's; NULL: not looked for yet */
 	size_t n_stale;
@@ -65,6 +66,13 @@ static void forget_changes(struct ruleset *ruleset)
 	ruleset->n_changes = 0;
 }
 
+static void free_list(struct rule_list *list)
+{
+	if (list)
+		rule_list_done(list);
+	free(list);
+}
+
 struct ruleset *ruleset_free(struct ruleset *ruleset)
 {
 	if (!ruleset)
@@ -74,8 +82,9 @@ struct ruleset *ruleset_free(struct ruleset *ruleset)
 	free(ruleset->stale);
 	service_set_done(&ruleset->services);
 	service_index_free(ruleset->index);
-	fixed_list_done(&ruleset->fixed);
-	fixed_list_done(&ruleset->applied_fixed);
+	if (ruleset->fixed != ruleset->applied_fixed)
+		free_list(ruleset->fixed);
+	free_list(ruleset->applied_fixed);
 	free(ruleset);
 	return NULL;
 }
@@ -87,25 +96,14 @@ void ruleset_need_full_sync(struct ruleset *ruleset)
 
 /* -- begin */
 
-/* Where rules of services go. */
-static struct rule_output begin_output(const struct ruleset *ruleset, struct txn *txn)
+static struct rule_facts facts_of(const struct ruleset *ruleset)
 {
-	return (struct rule_output){
+	return (struct rule_facts){
 		.settings = ruleset->settings,
 		.host = ruleset->full ? ruleset->host : &ruleset->applied_host,
 		.localhost_node_ports = settings_localhost_node_ports(ruleset->settings),
 		.indexed = ruleset->index != NULL,
-		.txn = txn,
 	};
-}
-
-/* Where others go, and those of the index. */
-static struct rule_output begin_fixed_output(const struct ruleset *ruleset, struct txn *txn)
-{
-	struct rule_output output = begin_output(ruleset, txn);
-
-	output.indexed = false;
-	return output;
 }
 
 /* In a full sync nobody asks for the old ones. */
@@ -167,27 +165,27 @@ static void take_delta(struct ruleset *ruleset, const struct plan_delta *delta)
 
 static void index_all(struct ruleset *ruleset)
 {
-	struct rule_output output;
+	struct rule_facts facts;
 
 	ruleset->index = service_index_free(ruleset->index);
 	if (!ruleset->settings->mode.service_index)
 		return;
 	ruleset->index = service_index_new();
-	output = begin_output(ruleset, NULL);
+	facts = facts_of(ruleset);
 	for (size_t i = 0; i < ruleset->services.n; i++)
-		index_rules_change(ruleset->index, NULL, ruleset->services.v[i], &output);
+		index_rules_change(ruleset->index, NULL, ruleset->services.v[i], &facts);
 	service_index_settle(ruleset->index);
 }
 
 static void index_changed(struct ruleset *ruleset)
 {
-	struct rule_output output = begin_output(ruleset, NULL);
+	struct rule_facts facts = facts_of(ruleset);
 
 	if (!ruleset->index)
 		return;
 	for (size_t i = 0; i < ruleset->n_changes; i++)
 		index_rules_change(ruleset->index, ruleset->changes[i].old, ruleset->changes[i].new,
-				   &output);
+				   &facts);
 	service_index_settle(ruleset->index);
 }
 
@@ -225,6 +223,62 @@ void ruleset_begin(struct ruleset *ruleset, const struct plan_delta *delta, int6
 	ret->wants_addresses = !ruleset->settings->node_ports.match_all;
 }
 
+/* -- lists */
+
+/* The counts of a Service are those of the list that was made last for each part. */
+static void count_parts(struct service_rules *service, unsigned int parts,
+			const struct rule_list *list)
+{
+	uint32_t leading[TABLE_COUNT] = {0}, following[TABLE_COUNT] = {0}, own = 0;
+
+	for (const struct rule_item *item = list->items; item; item = item->next) {
+		if (item->chain->own)
+			own++;
+		else
+			(item->rule.leading ? leading : following)[item->rule.table]++;
+	}
+	if (parts & RULESET_LEADING)
+		memcpy(service->n_leading, leading, sizeof(leading));
+	if (parts & RULESET_FOLLOWING)
+		memcpy(service->n_following, following, sizeof(following));
+	if (parts & RULESET_OWN_RULES)
+		service->n_own_rules = own;
+}
+
+/* service: NULL: an empty list */
+static void make_service(const struct ruleset *ruleset, struct service_rules *service,
+			 unsigned int parts, struct rule_list *ret)
+{
+	struct rule_facts facts = facts_of(ruleset);
+
+	rule_list_init(ret, 4096);
+	if (!service)
+		return;
+	service_rules_make(service, &facts, parts, ret);
+	count_parts(service, parts, ret);
+}
+
+static void make_index_chain(struct ruleset *ruleset, size_t number, struct rule_list *ret)
+{
+	struct rule_facts facts = facts_of(ruleset);
+	struct index_rules rules = {&ruleset->services, &facts};
+	const struct service_index_rules source = index_rules_of(&rules);
+
+	rule_list_init(ret, 4096);
+	service_index_make(ruleset->index, number, &source, ret);
+}
+
+static void make_fixed(struct ruleset *ruleset, const struct ruleset_input *input)
+{
+	struct rule_facts facts = facts_of(ruleset);
+
+	if (ruleset->fixed != ruleset->applied_fixed)
+		free_list(ruleset->fixed);
+	ruleset->fixed = xcalloc(1, sizeof(*ruleset->fixed));
+	rule_list_init(ruleset->fixed, 4096);
+	fixed_rules_make(&facts, input, ruleset->fixed);
+}
+
 /* -- counting */
 
 static void add_rules(size_t rules[static TABLE_COUNT], const struct service_rules *service,
@@ -252,13 +306,16 @@ static void count_rules(const struct ruleset *ruleset, size_t ret[static TABLE_C
 
 void ruleset_count(const struct ruleset *ruleset, struct ruleset_stats *ret)
 {
+	const struct rule_item *item;
+
 	*ret = (struct ruleset_stats){
 		.full = ruleset->full,
 		.large_cluster = ruleset->large_cluster,
 		.chains_deleted = ruleset->n_deleted,
 	};
 	count_rules(ruleset, ret->rules_total);
-	fixed_list_count(&ruleset->fixed, ret->rules_total);
+	for (item = ruleset->fixed ? ruleset->fixed->items : NULL; item; item = item->next)
+		ret->rules_total[item->rule.table]++;
 	if (ruleset->index)
 		ret->rules_total[TABLE_NAT] += service_index_rules(ruleset->index);
 }
@@ -332,25 +389,38 @@ static void delete_stale_chains(const struct ruleset *ruleset, const struct rule
 			txn_delete_chain(txn, TABLE_NAT, ruleset->stale[i]);
 }
 
+static void write_fixed(const struct ruleset *ruleset, enum fixed_rules_group group,
+			struct txn *txn)
+{
+	for (const struct rule_item *item = ruleset->fixed->items; item; item = item->next)
+		if (item->group == group)
+			txn_rule(txn, &item->rule);
+}
+
 void ruleset_write_head(struct ruleset *ruleset, const struct ruleset_input *input, struct txn *txn)
 {
-	struct rule_output output = begin_fixed_output(ruleset, txn);
-
 	if (!ruleset->stale)
 		find_stale_chains(ruleset, input);
-	fixed_list_collect(&ruleset->fixed, &output, input);
-	fixed_rules_chains(&output);
-	fixed_rules_head(&output);
+	make_fixed(ruleset, input);
+	txn_chains(txn, ruleset->fixed);
+	write_fixed(ruleset, FIXED_RULES_HEAD, txn);
+}
+
+static void write_index_root(struct ruleset *ruleset, struct txn *txn)
+{
+	cleanup_rule_list struct rule_list list = {0};
+
+	if (!ruleset->index)
+		return;
+	make_index_chain(ruleset, SERVICE_INDEX_ROOT, &list);
+	txn_rules(txn, &list);
 }
 
 void ruleset_write_tail(struct ruleset *ruleset, const struct ruleset_input *input, struct txn *txn)
 {
-	struct rule_output output = begin_fixed_output(ruleset, txn);
-
 	delete_stale_chains(ruleset, input, txn);
-	if (ruleset->index)
-		index_rules_write_root(ruleset->index, &ruleset->services, &output);
-	fixed_rules_tail(&output, input);
+	write_index_root(ruleset, txn);
+	write_fixed(ruleset, FIXED_RULES_TAIL, txn);
 }
 
 static void write_full(struct ruleset *ruleset, const struct ruleset_input *input, struct txn *txn,
@@ -366,37 +436,66 @@ static void write_full(struct ruleset *ruleset, const struct ruleset_input *inpu
 	memcpy(ret->rules_written, ret->rules_total, sizeof(ret->rules_written));
 }
 
+static void write_change(struct ruleset *ruleset, const struct change *change, struct txn *txn,
+			 struct rule_delta_stats *stats)
+{
+	cleanup_rule_list struct rule_list old, wanted;
+
+	make_service(ruleset, change->old, RULESET_ALL, &old);
+	make_service(ruleset, change->new, RULESET_ALL, &wanted);
+	rule_list_compare(&old, &wanted);
+	txn_subject(txn, (change->new ? change->new : change->old)->plan->key);
+	for (unsigned int phase = 0; phase < RULE_DELTA_PHASES; phase++)
+		rule_delta_write(&old, &wanted, (enum rule_delta_phase)phase, txn, stats);
+	txn_subject(txn, NULL);
+}
+
+/* The index's chains that differ: emptied first, so that nothing leads to chains that services delete. */
+static void write_index(struct ruleset *ruleset, struct txn *txn, struct rule_delta_stats *stats)
+{
+	struct rule_facts facts = facts_of(ruleset);
+	struct index_rules rules = {&ruleset->services, &facts};
+	const struct service_index_rules source = index_rules_of(&rules);
+
+	stats->rules[TABLE_NAT] += service_index_write(ruleset->index, &source, txn);
+	stats->chains_deleted += service_index_delete(ruleset->index, txn);
+}
+
 /*
- * With an index: its chains are emptied first, so that nothing leads to chains that services delete,
- * and written when the services have declared theirs.
+ * The rules at the end of nat KUBE-SERVICES are taken away and put there again when they change, or when
+ * others came behind them. With an index they may be gone: the chain is being written anew.
  */
+static void write_fixed_delta(struct ruleset *ruleset, struct txn *txn,
+			      struct rule_delta_stats *stats)
+{
+	struct rule_chain *last = rule_list_find(ruleset->fixed, TABLE_NAT, CHAIN_SERVICES);
+
+	rule_list_compare(ruleset->applied_fixed, ruleset->fixed);
+	if (ruleset->index && service_index_rewrites_services(ruleset->index)) {
+		last->twin->differs = false;
+		last->differs = true;
+	} else if (stats->enters_services) {
+		last->twin->differs = last->differs = true;
+	}
+	rule_delta_write(ruleset->applied_fixed, ruleset->fixed, RULE_DELTA_SWITCH, txn, stats);
+}
+
 static void write_delta(struct ruleset *ruleset, const struct ruleset_input *input, struct txn *txn,
 			struct ruleset_stats *ret)
 {
-	struct rule_output services = begin_output(ruleset, txn);
-	struct rule_output others = begin_fixed_output(ruleset, txn);
-	const struct service_index *index = ruleset->index;
-	struct service_delta delta = {0};
-	enum fixed_last last;
+	struct rule_delta_stats stats = {0};
 
-	fixed_list_collect(&ruleset->fixed, &others, input);
-	if (index)
-		service_index_declare(index, txn);
+	make_fixed(ruleset, input);
+	if (ruleset->index)
+		service_index_declare(ruleset->index, txn);
 	for (size_t i = 0; i < ruleset->n_changes; i++)
-		service_delta_write(ruleset->changes[i].old, ruleset->changes[i].new, &services,
-				    &delta);
-	last = delta.enters_services ? FIXED_LAST_OVERTAKEN : FIXED_LAST_STANDS;
-	if (index) {
-		index_rules_write(index, &ruleset->services, &others);
-		delta.chains_deleted += service_index_delete(index, txn);
-		if (service_index_rewrites_services(index))
-			last = FIXED_LAST_GONE;
-	}
-	fixed_delta_write(&ruleset->applied_fixed, &ruleset->fixed, last, &others);
+		write_change(ruleset, &ruleset->changes[i], txn, &stats);
+	if (ruleset->index)
+		write_index(ruleset, txn, &stats);
+	write_fixed_delta(ruleset, txn, &stats);
 	ruleset_count(ruleset, ret);
-	for (size_t i = 0; i < TABLE_COUNT; i++)
-		ret->rules_written[i] = services.written[i] + others.written[i];
-	ret->chains_deleted = delta.chains_deleted;
+	memcpy(ret->rules_written, stats.rules, sizeof(ret->rules_written));
+	ret->chains_deleted = stats.chains_deleted;
 }
 
 void ruleset_write(struct ruleset *ruleset, const struct ruleset_input *input, struct txn *txn,
@@ -418,7 +517,9 @@ static void note_applied(struct ruleset *ruleset, int64_t now_ns)
 	memcpy(ruleset->n_rules, n_rules, sizeof(n_rules));
 	if (ruleset->index)
 		service_index_applied(ruleset->index);
-	fixed_list_copy(&ruleset->applied_fixed, &ruleset->fixed);
+	if (ruleset->applied_fixed != ruleset->fixed)
+		free_list(ruleset->applied_fixed);
+	ruleset->applied_fixed = ruleset->fixed;
 	if (!ruleset->full)
 		return;
 	ruleset->applied_host = *ruleset->host;
@@ -459,29 +560,32 @@ const char *ruleset_service_key(struct ruleset *ruleset, size_t index)
 	return ruleset->key.text;
 }
 
-static void write_index_chain(struct ruleset *ruleset, size_t index, unsigned int parts,
-			      struct txn *txn)
+void ruleset_make_service(struct ruleset *ruleset, size_t index, unsigned int parts,
+			  struct rule_list *ret)
 {
-	struct rule_output output = begin_fixed_output(ruleset, txn);
-	struct chain_name name;
-
-	index_chain_name(ruleset, index, &name);
-	if (parts & RULESET_OWN_CHAINS)
-		txn_chain(txn, TABLE_NAT, name.text);
-	if (parts & RULESET_OWN_RULES)
-		index_rules_write_chain(ruleset->index, index - ruleset->services.n,
-					&ruleset->services, &output);
+	if (index < ruleset->services.n)
+		make_service(ruleset, ruleset->services.v[index], parts, ret);
+	else if (parts & RULESET_OWN)
+		make_index_chain(ruleset, index - ruleset->services.n, ret);
+	else
+		rule_list_init(ret, 16);
 }
 
 void ruleset_write_service(struct ruleset *ruleset, size_t index, unsigned int parts,
 			   struct txn *txn)
 {
-	struct rule_output output = begin_output(ruleset, txn);
+	unsigned int rules = index < ruleset->services.n ? RULESET_ENTRIES | RULESET_OWN_RULES
+							 : RULESET_OWN_RULES;
+	cleanup_rule_list struct rule_list list;
 
-	if (index < ruleset->services.n)
-		service_rules_write(ruleset->services.v[index], &output, parts);
-	else
-		write_index_chain(ruleset, index, parts, txn);
+	ruleset_make_service(ruleset, index, parts, &list);
+	txn_subject(txn, list.subject);
+	for (const struct rule_chain *chain = list.chains; chain; chain = chain->next)
+		if (chain->own && parts & RULESET_OWN_CHAINS)
+			txn_chain(txn, chain->table, chain->name);
+	if (parts & rules)
+		txn_rules(txn, &list);
+	txn_subject(txn, NULL);
 }
 
 void ruleset_write_own(struct ruleset *ruleset, size_t index, struct txn *txn)
@@ -492,19 +596,15 @@ void ruleset_write_own(struct ruleset *ruleset, size_t index, struct txn *txn)
 void ruleset_write_shared(struct ruleset *ruleset, const struct ruleset_input *input,
 			  struct txn *txn)
 {
-	struct rule_output output = begin_fixed_output(ruleset, txn);
-
-	if (input)
-		fixed_list_collect(&ruleset->fixed, &output, input);
-	fixed_rules_chains(&output);
+	if (input || !ruleset->fixed)
+		make_fixed(ruleset, input ? input : &(struct ruleset_input){0});
+	txn_chains(txn, ruleset->fixed);
 	for (size_t i = 0; i < ruleset->services.n; i++)
 		ruleset_write_service(ruleset, i, RULESET_LEADING, txn);
 	for (size_t i = 0; i < ruleset->services.n; i++)
 		ruleset_write_service(ruleset, i, RULESET_FOLLOWING, txn);
-	if (ruleset->index)
-		index_rules_write_root(ruleset->index, &ruleset->services, &output);
-	for (size_t i = 0; i < ruleset->fixed.n; i++)
-		txn_rule(txn, &ruleset->fixed.v[i]);
+	write_index_root(ruleset, txn);
+	txn_rules(txn, ruleset->fixed);
 }
 
 struct chain_search {

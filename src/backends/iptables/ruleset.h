@@ -112,6 +112,9 @@ enum ruleset_part {
  */
 size_t ruleset_n_services(const struct ruleset *ruleset);
 const char *ruleset_service_key(struct ruleset *ruleset, size_t index);
+/* Initialises the list. */
+void ruleset_make_service(struct ruleset *ruleset, size_t index, unsigned int parts,
+			  struct rule_list *ret);
 void ruleset_write_service(struct ruleset *ruleset, size_t index, unsigned int parts,
 			   struct txn *txn);
 /* Its own chains: all are declared, then come their rules. */

@@ -466,57 +466,43 @@ void service_index_chain_hash(struct service_index *index, size_t number, struct
 	node_hash(pick_chains_node(index, number), ret);
 }
 
-struct write_walk {
-	struct rule_output *output;
-	service_index_rules_fn *rules;
-	void *arg;
-};
-
-static void write_jump(const struct write_walk *walk, const char *chain,
-		       const struct index_node *child)
+static void add_jump(const char *chain, const struct index_node *child, struct rule_list *list)
 {
-	struct chain_name name;
+	struct chain_name *name = arena_alloc(list->arena, sizeof(*name));
 	struct prefix prefix;
 	struct rule rule;
 
-	node_name(child, &name);
+	node_name(child, name);
 	place_prefix(&child->sample, child->length, &prefix);
 	rule_init(&rule, TABLE_NAT, chain);
 	rule_destination(&rule, false, &prefix);
-	rule_jump(&rule, name.text);
-	rule_output_add(walk->output, &rule);
+	rule_jump(&rule, name->text);
+	rule_list_add(list, &rule);
 }
 
-static void write_items(const struct write_walk *walk, const struct index_node *node,
-			const char *chain, unsigned int parts)
+static void make_chain(const struct index_node *node, const struct service_index_rules *rules,
+		       struct rule_list *list)
 {
-	for (size_t i = 0; i < node->n_items; i++)
-		walk->rules(walk->arg, node->items[i].key, &node->items[i].addr, chain, parts);
-}
+	static const unsigned int parts[] = {RULESET_LEADING, RULESET_FOLLOWING};
+	struct chain_name *name = arena_alloc(list->arena, sizeof(*name));
 
-static void write_node(void *arg, const struct index_node *node)
-{
-	const struct write_walk *walk = arg;
-	struct chain_name name;
-
-	node_name(node, &name);
+	node_name(node, name);
+	rule_list_declare(list, TABLE_NAT, name->text, true);
+	list->subject = NULL;
 	for (size_t i = 0; node->children && i < FAN_OUT; i++)
 		if (node->children[i])
-			write_jump(walk, name.text, node->children[i]);
-	write_items(walk, node, name.text, RULESET_LEADING);
-	write_items(walk, node, name.text, RULESET_FOLLOWING);
+			add_jump(name->text, node->children[i], list);
+	for (size_t part = 0; part < ARRAY_SIZE(parts); part++)
+		for (size_t i = 0; i < node->n_items; i++)
+			rules->make(rules->arg, node->items[i].key, &node->items[i].addr,
+				    name->text, parts[part], list);
 }
 
-void service_index_write_chain(struct service_index *index, size_t number,
-			       struct rule_output *output, service_index_rules_fn *rules, void *arg)
+void service_index_make(struct service_index *index, size_t number,
+			const struct service_index_rules *rules, struct rule_list *list)
 {
-	write_node(&(struct write_walk){output, rules, arg}, pick_chains_node(index, number));
-}
-
-void service_index_write_root(const struct service_index *index, struct rule_output *output,
-			      service_index_rules_fn *rules, void *arg)
-{
-	write_node(&(struct write_walk){output, rules, arg}, index->root);
+	make_chain(number == SERVICE_INDEX_ROOT ? index->root : pick_chains_node(index, number),
+		   rules, list);
 }
 
 /* -- what differs */
@@ -559,10 +545,29 @@ void service_index_declare(const struct service_index *index, struct txn *txn)
 	}
 }
 
-void service_index_write(const struct service_index *index, struct rule_output *output,
-			 service_index_rules_fn *rules, void *arg)
+struct write_walk {
+	const struct service_index_rules *rules;
+	struct txn *txn;
+	size_t n;
+};
+
+static void write_node(void *arg, const struct index_node *node)
 {
-	each_dirty(index->root, write_node, &(struct write_walk){output, rules, arg});
+	cleanup_rule_list struct rule_list list;
+	struct write_walk *walk = arg;
+
+	rule_list_init(&list, 4096);
+	make_chain(node, walk->rules, &list);
+	walk->n += txn_rules(walk->txn, &list);
+}
+
+size_t service_index_write(const struct service_index *index,
+			   const struct service_index_rules *rules, struct txn *txn)
+{
+	struct write_walk walk = {.rules = rules, .txn = txn};
+
+	each_dirty(index->root, write_node, &walk);
+	return walk.n;
 }
 
 size_t service_index_delete(const struct service_index *index, struct txn *txn)

@@ -19,8 +19,7 @@
  * often as one likes, until they are applied.
  */
 
-#include "backends/iptables/rule_output.h"
-#include "xtables/chains.h"
+#include "backends/iptables/ruleset.h"
 
 /* A leaf with more rules is split, if its addresses differ; a tree with no more becomes a leaf. */
 #define SERVICE_INDEX_SPLIT 16
@@ -51,27 +50,28 @@ size_t service_index_n_chains(const struct service_index *index);
 void service_index_chain_hash(struct service_index *index, size_t number, struct chain_hash *ret);
 
 /*
- * Says those parts, of enum ruleset_part, of a Service's rules for the address, as rules of `chain`: first
- * all that lead, of every Service in the chain, then those that follow.
+ * Adds those parts, of enum ruleset_part, of a Service's rules for the address to the list, as rules of
+ * `chain`: first all that lead, of every Service in the chain, then those that follow.
  */
-typedef void service_index_rules_fn(void *arg, const char *key, const struct addr *addr,
-				    const char *chain, unsigned int parts);
+struct service_index_rules {
+	void (*make)(void *arg, const char *key, const struct addr *addr, const char *chain,
+		     unsigned int parts, struct rule_list *list);
+	void *arg;
+};
 
-/* The rules of one chain, which is not declared. */
-void service_index_write_chain(struct service_index *index, size_t number,
-			       struct rule_output *output, service_index_rules_fn *rules,
-			       void *arg);
-/* Those of KUBE-SERVICES but for its last ones. */
-void service_index_write_root(const struct service_index *index, struct rule_output *output,
-			      service_index_rules_fn *rules, void *arg);
+#define SERVICE_INDEX_ROOT SIZE_MAX /* KUBE-SERVICES, but for its last rules */
+
+/* Declares one chain and adds its rules. */
+void service_index_make(struct service_index *index, size_t number,
+			const struct service_index_rules *rules, struct rule_list *list);
 
 /*
  * What differs from what stands, KUBE-SERVICES among it. First all that differ are declared, also
  * those that go; then come their rules; then those that go are deleted.
  */
 void service_index_declare(const struct service_index *index, struct txn *txn);
-void service_index_write(const struct service_index *index, struct rule_output *output,
-			 service_index_rules_fn *rules, void *arg);
-size_t service_index_delete(const struct service_index *index, struct txn *txn); /* how many */
+size_t service_index_write(const struct service_index *index,
+			   const struct service_index_rules *rules, struct txn *txn); /* how many */
+size_t service_index_delete(const struct service_index *index, struct txn *txn);      /* how many */
 /* Does KUBE-SERVICES differ from what stands? */
 bool service_index_rewrites_services(const struct service_index *index);

@@ -20,13 +20,14 @@
  */
 
 struct port_writer {
-	struct rule_output *output;
+	const struct rule_facts *facts;
+	struct rule_list *list;
 	bool endpoint_comments;
 	const struct map *withheld;
 	const struct port_plan *plan;
-	const struct chain_hash *endpoint_hashes; /* parallel to plan->use.reachable */
-	struct chain_name svc, svl, ext, fw;
-	char comment[RULE_COMMENT_MAX + 1]; /* of the rule being built */
+	const struct chain_hash *hashes; /* its own, then those of plan->use.reachable */
+	const char *svc, *svl, *ext, *fw;
+	const char **seps; /* parallel to plan->use.reachable */
 };
 
 static size_t count_hashes(const struct port_plan *port)
@@ -110,25 +111,38 @@ void service_rules_each_chain(const struct service_rules *service, service_rules
 	}
 }
 
-/* The comment "<before>ID<after>", cut where the kernel would refuse it. Good for one rule. */
+/* The comment "<before>ID<after>", cut where the kernel would refuse it. */
 static const char *comment(struct port_writer *w, const char *before, const char *after)
 {
 	const char *const parts[] = {before, w->plan->id, after};
-	size_t at = 0;
+	size_t lengths[ARRAY_SIZE(parts)], n = 0;
+	char *text, *at;
 
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
-		size_t n = strnlen(parts[i], RULE_COMMENT_MAX - at);
-
-		memcpy(w->comment + at, parts[i], n);
-		at += n;
+		lengths[i] = strnlen(parts[i], RULE_COMMENT_MAX - n);
+		n += lengths[i];
 	}
-	w->comment[at] = '\0';
-	return w->comment;
+	text = at = arena_alloc(w->list->arena, n + 1);
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+		memcpy(at, parts[i], lengths[i]);
+		at += lengths[i];
+	}
+	return text;
 }
 
-static void add(struct port_writer *w, const struct rule *rule)
+static void add(struct port_writer *w, struct rule *rule)
 {
-	rule_output_add(w->output, rule);
+	const struct rule_facts *facts = w->facts;
+	bool entry = rule->table == TABLE_NAT && streq(rule->chain, CHAIN_SERVICES);
+
+	if (facts->only) {
+		if (!entry || !addr_equal(rule_address(rule), facts->only))
+			return;
+		rule->chain = facts->into;
+	} else if (entry && facts->indexed) {
+		return;
+	}
+	rule_list_add(w->list, rule);
 }
 
 /* Begins a rule for packets to addr and this service's port. */
@@ -177,7 +191,7 @@ static void add_refusal(struct port_writer *w, const char *chain, enum plan_refu
 
 static const char *internal_chain(const struct port_writer *w)
 {
-	return w->plan->service->internal_local ? w->svl.text : w->svc.text;
+	return w->plan->service->internal_local ? w->svl : w->svc;
 }
 
 /* Is its entry for the address left out, because another Service owns that? */
@@ -221,7 +235,7 @@ static void add_external_ips(struct port_writer *w)
 		if (is_withheld(w, addr))
 			continue;
 		if (plan->use.has_endpoints)
-			add_entry(w, " external IP", addr, w->ext.text);
+			add_entry(w, " external IP", addr, w->ext);
 		if (plan->external != PLAN_SERVED)
 			add_refusal(w, CHAIN_EXTERNAL_SERVICES, plan->external, addr);
 	}
@@ -233,7 +247,7 @@ static void add_firewall_drop(struct port_writer *w, const struct addr *addr)
 	char after[64] = " traffic not accepted by ";
 	struct rule rule;
 
-	strcat(after, w->fw.text);
+	strcat(after, w->fw);
 	begin_destination(w, &rule, TABLE_FILTER, CHAIN_PROXY_FIREWALL, comment(w, "", after),
 			  addr);
 	rule_verdict(&rule, TARGET_DROP);
@@ -248,7 +262,7 @@ static void add_vips(struct port_writer *w)
 		if (is_withheld(w, &plan->vips[i]))
 			continue;
 		add_entry(w, " loadbalancer IP", &plan->vips[i],
-			  plan->use_firewall ? w->fw.text : w->ext.text);
+			  plan->use_firewall ? w->fw : w->ext);
 		if (plan->use_firewall)
 			add_firewall_drop(w, &plan->vips[i]);
 	}
@@ -274,7 +288,7 @@ static void add_node_port_localhost(struct port_writer *w)
 	rule_destination(&rule, false, &rule_loopback_ipv4);
 	rule_port(&rule, w->plan->port->node_port);
 	rule_nfacct(&rule, NFACCT_LOCALHOST);
-	rule_jump(&rule, w->ext.text);
+	rule_jump(&rule, w->ext);
 	add(w, &rule);
 }
 
@@ -297,11 +311,11 @@ static void add_node_port(struct port_writer *w)
 	struct rule rule;
 
 	if (w->plan->use.has_endpoints) {
-		if (w->output->localhost_node_ports && w->output->host->nfacct_localhost)
+		if (w->facts->localhost_node_ports && w->facts->host->nfacct_localhost)
 			add_node_port_localhost(w);
 		begin_node_port(w, &rule);
 		rule_port(&rule, w->plan->port->node_port);
-		rule_jump(&rule, w->ext.text);
+		rule_jump(&rule, w->ext);
 		add(w, &rule);
 	}
 	if (w->plan->external != PLAN_SERVED)
@@ -332,25 +346,22 @@ static void add_followers(struct port_writer *w)
 		add_health_check(w);
 }
 
-/* interface: at least as long as the detector's, and one byte for the '+'. */
-static void match_local(const struct detector *detector, bool invert, char *interface,
-			struct rule *rule)
+static void match_local(const struct port_writer *w, bool invert, struct rule *rule)
 {
-	if (detector->kind == DETECTOR_CIDR) {
+	const struct detector *detector = &w->facts->settings->detector;
+
+	if (detector->kind == DETECTOR_CIDR)
 		rule_source(rule, invert, &detector->cidr);
-		return;
-	}
-	strcpy(interface, detector->interface);
-	if (detector->kind == DETECTOR_INTERFACE)
-		strcat(interface, "+");
-	rule_interface(rule, invert, interface);
+	else
+		rule_interface(rule, invert,
+			       arena_printf(w->list->arena, "%s%s", detector->interface,
+					    detector->kind == DETECTOR_INTERFACE ? "+" : ""));
 }
 
 /* Who is not a pod may have come by a route through this node: answers must come back here. */
 static void add_cluster_ip_masquerade(struct port_writer *w)
 {
-	const struct settings *settings = w->output->settings;
-	char interface[sizeof(settings->detector.interface) + 1];
+	const struct settings *settings = w->facts->settings;
 	struct rule rule;
 
 	if (!settings->masquerade_all && (settings->detector.kind == DETECTOR_NONE ||
@@ -359,23 +370,21 @@ static void add_cluster_ip_masquerade(struct port_writer *w)
 	begin_destination(w, &rule, TABLE_NAT, internal_chain(w), comment(w, "", " cluster IP"),
 			  w->plan->cluster_ip);
 	if (!settings->masquerade_all)
-		match_local(&settings->detector, true, interface, &rule);
+		match_local(w, true, &rule);
 	rule_jump(&rule, CHAIN_MARK_MASQ);
 	add(w, &rule);
 }
 
 static void add_pod_short_cut(struct port_writer *w)
 {
-	const struct detector *detector = &w->output->settings->detector;
-	char interface[sizeof(detector->interface) + 1];
 	struct rule rule;
 
-	if (detector->kind == DETECTOR_NONE)
+	if (w->facts->settings->detector.kind == DETECTOR_NONE)
 		return;
-	rule_init(&rule, TABLE_NAT, w->ext.text);
+	rule_init(&rule, TABLE_NAT, w->ext);
 	rule_comment(&rule, comment(w, "pod traffic for ", " external destinations"));
-	match_local(detector, false, interface, &rule);
-	rule_jump(&rule, w->svc.text);
+	match_local(w, false, &rule);
+	rule_jump(&rule, w->svc);
 	add(w, &rule);
 }
 
@@ -383,7 +392,7 @@ static void add_node_short_cut(struct port_writer *w, const char *what, const ch
 {
 	struct rule rule;
 
-	rule_init(&rule, TABLE_NAT, w->ext.text);
+	rule_init(&rule, TABLE_NAT, w->ext);
 	rule_comment(&rule, comment(w, what, " external destinations"));
 	rule_source_local(&rule);
 	rule_jump(&rule, target);
@@ -398,9 +407,9 @@ static void add_external(struct port_writer *w)
 	if (w->plan->service->external_local) {
 		add_pod_short_cut(w);
 		add_node_short_cut(w, "masquerade LOCAL traffic for ", CHAIN_MARK_MASQ);
-		add_node_short_cut(w, "route LOCAL traffic for ", w->svc.text);
+		add_node_short_cut(w, "route LOCAL traffic for ", w->svc);
 	} else {
-		rule_init(&rule, TABLE_NAT, w->ext.text);
+		rule_init(&rule, TABLE_NAT, w->ext);
 		rule_comment(&rule,
 			     comment(w, "masquerade traffic for ", " external destinations"));
 		rule_jump(&rule, CHAIN_MARK_MASQ);
@@ -408,14 +417,14 @@ static void add_external(struct port_writer *w)
 	}
 	if (w->plan->external != PLAN_SERVED)
 		return;
-	rule_init(&rule, TABLE_NAT, w->ext.text);
-	rule_jump(&rule, w->plan->service->external_local ? w->svl.text : w->svc.text);
+	rule_init(&rule, TABLE_NAT, w->ext);
+	rule_jump(&rule, w->plan->service->external_local ? w->svl : w->svc);
 	add(w, &rule);
 }
 
 static void begin_firewall(struct port_writer *w, struct rule *rule)
 {
-	rule_init(rule, TABLE_NAT, w->fw.text);
+	rule_init(rule, TABLE_NAT, w->fw);
 	rule_comment(rule, comment(w, "", " loadbalancer IP"));
 }
 
@@ -427,17 +436,17 @@ static void add_firewall(struct port_writer *w)
 	for (size_t i = 0; i < plan->n_source_ranges; i++) {
 		begin_firewall(w, &rule);
 		rule_source(&rule, false, &plan->source_ranges[i]);
-		rule_jump(&rule, w->ext.text);
+		rule_jump(&rule, w->ext);
 		add(w, &rule);
 	}
 	/* a node with the VIP on an interface of its own calls from that address */
 	for (size_t i = 0; i < plan->n_vips && plan->node_in_ranges; i++) {
 		begin_firewall(w, &rule);
 		rule_source_addr(&rule, &plan->vips[i]);
-		rule_jump(&rule, w->ext.text);
+		rule_jump(&rule, w->ext);
 		add(w, &rule);
 	}
-	rule_init(&rule, TABLE_NAT, w->fw.text);
+	rule_init(&rule, TABLE_NAT, w->fw);
 	rule_comment(&rule,
 		     comment(w, "other traffic to ", " will be dropped by " CHAIN_PROXY_FIREWALL));
 	add(w, &rule);
@@ -445,12 +454,12 @@ static void add_firewall(struct port_writer *w)
 
 /*
  * Walks one of the plan's lists beside use.reachable, which holds all of it in the same order,
- * because the hashes are kept for that one.
+ * because the names are made for that one.
  */
 struct endpoint_walk {
 	size_t at; /* in use.reachable */
 	const struct endpoint *endpoint;
-	struct chain_name sep;
+	const char *sep;
 };
 
 static void walk_to(struct port_writer *w, struct endpoint_walk *walk, uint32_t index)
@@ -462,7 +471,7 @@ static void walk_to(struct port_writer *w, struct endpoint_walk *walk, uint32_t 
 		assert(walk->at < reachable->n);
 	}
 	walk->endpoint = &w->plan->endpoints->v[index];
-	chain_name_make(CHAIN_KIND_SEP, &w->endpoint_hashes[walk->at], &walk->sep);
+	walk->sep = w->seps[walk->at];
 }
 
 /* "ID -> ip:port" */
@@ -493,10 +502,10 @@ static void add_choices(struct port_writer *w, const char *chain, const struct i
 		rule_init(&rule, TABLE_NAT, chain);
 		add_endpoint_comment(w, walk.endpoint, &rule);
 		if (affinity)
-			rule_recent_check(&rule, walk.sep.text, w->plan->service->sticky_seconds);
+			rule_recent_check(&rule, walk.sep, w->plan->service->sticky_seconds);
 		else if (i + 1 < list->n)
 			rule_statistic(&rule, (unsigned int)(list->n - i));
-		rule_jump(&rule, walk.sep.text);
+		rule_jump(&rule, walk.sep);
 		add(w, &rule);
 	}
 }
@@ -546,87 +555,84 @@ static void write_own_chains(struct port_writer *w)
 	if (plan->use_firewall)
 		add_firewall(w);
 	if (plan->use_cluster_group)
-		add_group(w, w->svc.text, &plan->use.cluster);
+		add_group(w, w->svc, &plan->use.cluster);
 	if (plan->use_local_group)
-		add_group(w, w->svl.text, &plan->use.local);
+		add_group(w, w->svl, &plan->use.local);
 	for (size_t i = 0; i < plan->use.reachable.n; i++) {
 		walk_to(w, &walk, plan->use.reachable.v[i]);
-		add_endpoint(w, walk.endpoint, walk.sep.text);
+		add_endpoint(w, walk.endpoint, walk.sep);
 	}
+}
+
+static const char *make_name(struct rule_list *list, enum chain_kind kind,
+			     const struct chain_hash *hash)
+{
+	struct chain_name *name = arena_alloc(list->arena, sizeof(*name));
+
+	chain_name_make(kind, hash, name);
+	return name->text;
+}
+
+static void port_writer_init(struct port_writer *w, const struct rule_facts *facts,
+			     struct rule_list *list, const struct service_rules *service,
+			     const struct port_plan *plan, const struct chain_hash *hash)
+{
+	*w = (struct port_writer){
+		.facts = facts,
+		.list = list,
+		.endpoint_comments = service->endpoint_comments,
+		.withheld = service->plan->withheld,
+		.plan = plan,
+		.hashes = hash,
+		.svc = make_name(list, CHAIN_KIND_SVC, hash),
+		.svl = make_name(list, CHAIN_KIND_SVL, hash),
+		.ext = make_name(list, CHAIN_KIND_EXT, hash),
+		.fw = make_name(list, CHAIN_KIND_FW, hash),
+	};
 }
 
 static void declare_chain(void *arg, enum chain_kind kind, const struct chain_hash *hash)
 {
-	struct rule_output *output = arg;
-	struct chain_name name;
+	struct rule_list *list = arg;
 
-	chain_name_make(kind, hash, &name);
-	txn_chain(output->txn, TABLE_NAT, name.text);
+	rule_list_declare(list, TABLE_NAT, make_name(list, kind, hash), true);
 }
 
-static void port_writer_init(struct port_writer *w, struct rule_output *output,
-			     const struct service_rules *service, const struct port_plan *plan,
-			     const struct chain_hash *hash)
+static void name_endpoints(struct port_writer *w)
 {
-	w->output = output;
-	w->endpoint_comments = service->endpoint_comments;
-	w->withheld = service->plan->withheld;
-	w->plan = plan;
-	w->endpoint_hashes = hash + 1;
-	chain_name_make(CHAIN_KIND_SVC, hash, &w->svc);
-	chain_name_make(CHAIN_KIND_SVL, hash, &w->svl);
-	chain_name_make(CHAIN_KIND_EXT, hash, &w->ext);
-	chain_name_make(CHAIN_KIND_FW, hash, &w->fw);
+	size_t n = w->plan->use.reachable.n;
+
+	w->seps = arena_array(w->list->arena, n + 1, sizeof(const char *));
+	for (size_t i = 0; i < n; i++)
+		w->seps[i] = make_name(w->list, CHAIN_KIND_SEP, &w->hashes[1 + i]);
 }
 
-static void write_entries(struct port_writer *w, void (*write)(struct port_writer *w),
-			  uint32_t counts[TABLE_COUNT])
+static void make_port(struct port_writer *w, unsigned int parts)
 {
-	size_t filter = w->output->written[TABLE_FILTER];
-	size_t nat = w->output->written[TABLE_NAT];
-
-	write(w);
-	counts[TABLE_FILTER] += (uint32_t)(w->output->written[TABLE_FILTER] - filter);
-	counts[TABLE_NAT] += (uint32_t)(w->output->written[TABLE_NAT] - nat);
-}
-
-static void write_port(struct port_writer *w, struct service_rules *service, unsigned int parts)
-{
-	size_t nat;
-
 	if (parts & RULESET_LEADING)
-		write_entries(w, add_cluster_ip, service->n_leading);
+		add_cluster_ip(w);
 	if (parts & RULESET_FOLLOWING)
-		write_entries(w, add_followers, service->n_following);
-	nat = w->output->written[TABLE_NAT];
-	if (parts & RULESET_OWN_RULES)
-		write_own_chains(w);
-	service->n_own_rules += (uint32_t)(w->output->written[TABLE_NAT] - nat);
+		add_followers(w);
+	if (!(parts & RULESET_OWN_RULES))
+		return;
+	name_endpoints(w);
+	write_own_chains(w);
 }
 
-void service_rules_write(struct service_rules *service, struct rule_output *output,
-			 unsigned int parts)
+void service_rules_make(const struct service_rules *service, const struct rule_facts *facts,
+			unsigned int parts, struct rule_list *list)
 {
 	const struct chain_hash *hash = service->hashes;
 
-	if (parts & RULESET_LEADING)
-		memset(service->n_leading, 0, sizeof(service->n_leading));
-	if (parts & RULESET_FOLLOWING)
-		memset(service->n_following, 0, sizeof(service->n_following));
-	if (parts & RULESET_OWN_RULES)
-		service->n_own_rules = 0;
-	txn_subject(output->txn, service->plan->key);
-	if (parts & RULESET_OWN_CHAINS)
-		service_rules_each_chain(service, declare_chain, output);
+	list->subject = service->plan->key;
+	if (parts & (RULESET_OWN_CHAINS | RULESET_OWN_RULES))
+		service_rules_each_chain(service, declare_chain, list);
 	for (size_t i = 0; i < service->plan->n_ports; i++) {
-		const struct port_plan *plan = &service->plan->ports[i];
 		struct port_writer w;
 
-		if (i > 0)
-			txn_subject(output->txn, service->plan->key); /* their order is free */
-		port_writer_init(&w, output, service, plan, hash);
-		write_port(&w, service, parts);
-		hash += count_hashes(plan);
+		list->group = (unsigned int)i;
+		port_writer_init(&w, facts, list, service, &service->plan->ports[i], hash);
+		make_port(&w, parts);
+		hash += count_hashes(&service->plan->ports[i]);
 	}
-	txn_subject(output->txn, NULL);
 }

@@ -3,17 +3,18 @@
 
 /*
  * The rules of one Service. Two groups: entries in the shared chains, and the chains of its own.
- * Nothing but the plan is kept: whoever needs the rules, those that stand or those that are wanted,
- * has them said again. What is withheld in the plan has no entries.
+ * Nothing but the plan is kept: a sync makes a list of the rules, those that stand or those that are
+ * wanted, and drops it. What is withheld in the plan has no entries.
  */
 
-#include "backends/iptables/rule_output.h"
+#include "backends/iptables/rule_facts.h"
+#include "xtables/rule_list.h"
 
 struct service_rules {
 	struct service_plan *plan; /* a reference */
 	uint32_t index;            /* its place in a service_set.h */
 	bool endpoint_comments;    /* rules about endpoints have one: not in a large cluster */
-	/* rules, when they were last counted: in shared chains, and in its own, which are all in nat */
+	/* rules, as its ruleset counted them: in shared chains, and in its own, which are all in nat */
 	uint32_t n_leading[TABLE_COUNT];
 	uint32_t n_following[TABLE_COUNT];
 	uint32_t n_own_rules;
@@ -33,8 +34,8 @@ void service_rules_each_chain(const struct service_rules *service, service_rules
 			      void *arg);
 
 /*
- * parts: of enum ruleset_part, in any set. Entries and own rules together come port by port. Tells
- * the writer whose rules they are, and counts them in the service, part by part.
+ * parts: of enum ruleset_part, in any set. Entries and own rules together come port by port; each port
+ * is a group. The plan has to live as long as the list.
  */
-void service_rules_write(struct service_rules *service, struct rule_output *output,
-			 unsigned int parts);
+void service_rules_make(const struct service_rules *service, const struct rule_facts *facts,
+			unsigned int parts, struct rule_list *list);

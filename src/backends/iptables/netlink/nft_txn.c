@@ -19,22 +19,6 @@ static void note_flushed(void *arg, unsigned int chain, uint64_t digest, uint64_
 	note_taken(arg, &(struct nft_taken){digest, handle, chain});
 }
 
-/* nft add chain ip nat NAME; nft flush chain ip nat NAME */
-static void write_chain(struct txn *t, enum table table, const char *name)
-{
-	struct nft_txn *txn = (struct nft_txn *)t;
-
-	if (txn->skip)
-		return;
-	nft_link_new_chain(txn->link, table, name);
-	nft_link_flush(txn->link, table, name);
-	if (txn->audit)
-		nft_audit_chain_written(txn->audit, table, name);
-	if (nft_link_is_shared(name))
-		nft_state_forget(txn->link->state, nft_state_chain(txn->link->state, table, name),
-				 note_flushed, txn);
-}
-
 /* nft flush chain ip nat NAME */
 static void write_empty_chain(struct txn *t, enum table table, const char *name)
 {
@@ -45,46 +29,41 @@ static void write_empty_chain(struct txn *t, enum table table, const char *name)
 	nft_link_flush(txn->link, table, name);
 	if (txn->audit)
 		nft_audit_chain_written(txn->audit, table, name);
+	if (nft_link_is_shared(name))
+		nft_state_forget(txn->link->state, nft_state_chain(txn->link->state, table, name),
+				 note_flushed, txn);
 }
 
-static bool write_revision(struct txn *t, const struct txn_revision *wanted)
+/* nft add chain ip nat NAME; nft flush chain ip nat NAME */
+static void write_chain(struct txn *t, enum table table, const char *name)
 {
 	struct nft_txn *txn = (struct nft_txn *)t;
-	struct nft_revision *revision;
+
+	if (txn->skip)
+		return;
+	nft_link_new_chain(txn->link, table, name);
+	write_empty_chain(t, table, name);
+}
+
+static bool write_revision(struct txn *t, const struct rule_chain *wanted)
+{
+	struct nft_txn *txn = (struct nft_txn *)t;
 
 	if (txn->skip)
 		return true;
-	revision = nft_revision_new(txn->link, wanted);
-	if (!revision)
+	if (!nft_revision_write(txn->link, wanted))
 		return false;
 	if (txn->audit)
-		nft_audit_chain_written(txn->audit, wanted->table, wanted->chain);
-	array_grow(&txn->revisions, &txn->revisions_capacity, txn->n_revisions,
-		   sizeof(struct nft_revision *));
-	txn->revisions[txn->n_revisions++] = revision;
+		nft_audit_chain_written(txn->audit, wanted->table, wanted->name);
 	return true;
-}
-
-static void end_revisions(struct nft_txn *txn)
-{
-	for (size_t i = 0; i < txn->n_revisions; i++)
-		nft_revision_free(txn->revisions[i]);
-	txn->n_revisions = 0;
 }
 
 static void write_rule(struct txn *t, const struct rule *rule)
 {
 	struct nft_txn *txn = (struct nft_txn *)t;
 
-	if (txn->skip)
-		return;
-	for (size_t i = 0; i < txn->n_revisions; i++) {
-		if (nft_revision_is(txn->revisions[i], rule->table, rule->chain)) {
-			nft_revision_rule(txn->revisions[i], rule);
-			return;
-		}
-	}
-	nft_link_append(txn->link, rule);
+	if (!txn->skip)
+		nft_link_append(txn->link, rule);
 }
 
 /* nft insert rule ip nat KUBE-SERVICES ... */
@@ -161,7 +140,6 @@ static void write_subject(struct txn *t, const char *key)
 {
 	struct nft_txn *txn = (struct nft_txn *)t;
 
-	end_revisions(txn);
 	txn->skip = key && txn->left && map_get(txn->left, key);
 	nft_link_subject(txn->link, key);
 }
@@ -187,8 +165,6 @@ void nft_txn_done(struct nft_txn *txn)
 {
 	free(take(txn->taken));
 	free(take(txn->learnt));
-	end_revisions(txn);
-	free(take(txn->revisions));
 	nft_link_reset(txn->link);
 }
 

@@ -20,7 +20,6 @@
 #include "xtables/txn.h"
 
 struct nft_audit;
-struct nft_revision;
 
 struct nft_taken {
 	uint64_t digest;
@@ -43,8 +42,6 @@ struct nft_txn {
 	size_t n_taken, taken_capacity;
 	unsigned int *learnt; /* chains that were read again */
 	size_t n_learnt, learnt_capacity;
-	struct nft_revision **revisions; /* of the subject in hand */
-	size_t n_revisions, revisions_capacity;
 };
 
 void nft_txn_init(struct nft_txn *txn, struct nft_link *link); /* empties the batch */

@@ -134,6 +134,13 @@ bool chain_is_per_service(const char *name)
 	return kind_of_name(name, &kind);
 }
 
+bool chain_spreads(const char *name)
+{
+	enum chain_kind kind;
+
+	return kind_of_name(name, &kind) && (kind == CHAIN_KIND_SVC || kind == CHAIN_KIND_SVL);
+}
+
 unsigned int chain_rank(const char *name)
 {
 	static const unsigned int ranks[] = {

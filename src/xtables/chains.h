@@ -50,6 +50,8 @@ void chain_hash_prefix(const struct prefix *prefix, struct chain_hash *ret);
 void chain_name_make(enum chain_kind kind, const struct chain_hash *hash, struct chain_name *ret);
 /* Is it a chain of a service port or endpoint, or of the index, by its name? */
 bool chain_is_per_service(const char *name);
+/* Is it one of those that spread connections over endpoints, SVC or SVL? */
+bool chain_spreads(const char *name);
 /*
  * Chains lead to such of a lower rank only, but for those of the index and the shared ones, which have the
  * highest ranks and lead to each other, too.

@@ -35,7 +35,6 @@ static void notify(const struct nlmsghdr *message)
 
 	if (!link.state) {
 		link.state = nft_state_new();
-		link.handles = nft_handles_new();
 		nft_state_chain(link.state, TABLE_NAT, CHAIN_SERVICES);
 		nft_damage_jumps_init(&jumps, FAMILY_IPV4);
 	}

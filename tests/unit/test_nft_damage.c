@@ -30,7 +30,6 @@ static int set_up(void **state)
 
 	f->link.family = FAMILY_IPV4;
 	f->link.state = nft_state_new();
-	f->link.handles = nft_handles_new();
 	nft_state_chain(f->link.state, TABLE_NAT, CHAIN_SERVICES);
 	nft_damage_jumps_init(&f->jumps, FAMILY_IPV4);
 	*state = f;
@@ -43,7 +42,6 @@ static int tear_down(void **state)
 
 	nft_damage_done(&f->damage);
 	nft_state_free(f->link.state);
-	nft_handles_free(f->link.handles);
 	free(f);
 	return 0;
 }

@@ -266,6 +266,7 @@ static void make_index_chain(struct ruleset *ruleset, size_t number, struct rule
 
 	rule_list_init(ret, 4096);
 	service_index_make(ruleset->index, number, &source, ret);
+	ret->subject = NULL;
 }
 
 static void make_fixed(struct ruleset *ruleset, const struct ruleset_input *input)

@@ -11,9 +11,9 @@
 
 /*
  * OWN, ADD and STALE go in pieces of PIECE_SIZE: a transaction is held in memory as a whole, here and in
- * the kernel. A Service is never split, so the list of clients that `recent` keeps for each of its
- * endpoints always has a rule that names it. A piece that is refused because of one Service is made
- * again without it, from the place where it began.
+ * the kernel. A chain is never split, so the list of clients that `recent` keeps for an endpoint always has a
+ * rule that names it; a Service may be, and then the chains that others lead to are written first. A piece that
+ * is refused because of one Service is made again without it, from the Service with which it began.
  *
  * Pieces do not ask for a generation: what they write is right whatever else changed, and who
  * changed a chain that is ours is told by the listener. Only LAST does, because jumps are put
@@ -62,7 +62,9 @@ struct nft_audit {
 	enum step step;
 	struct nft_audit_result result;
 	struct nft_found *found; /* NULL unless `all` */
-	struct nft_own *own;
+	struct nft_own own;
+	struct rule_list list; /* of the Service in hand; without an arena: none is */
+	size_t chain;          /* the next one of it */
 	struct nft_shared *shared;
 	size_t at; /* in OWN: of the next Service; in READ: chain; in ADD: rule; in STALE: place */
 	size_t piece; /* `at` where the piece in hand began */
@@ -114,7 +116,8 @@ struct nft_audit *nft_audit_new(struct nft_link *link, struct ruleset *ruleset,
 	audit->ruleset = ruleset;
 	audit->left = left;
 	audit->events = events;
-	audit->own = nft_own_new(link, left, on_difference, audit);
+	audit->own = (struct nft_own){
+		.link = link, .left = left, .differs = on_difference, .arg = audit};
 	audit->shared = nft_shared_new(link, left, on_difference, audit);
 	audit->names = arena_new(1024);
 	audit->step = scope->all ? STEP_LIST : STEP_HEAD;
@@ -129,7 +132,7 @@ struct nft_audit *nft_audit_free(struct nft_audit *audit)
 		return NULL;
 	nft_link_reset(audit->link);
 	nft_found_free(audit->found);
-	nft_own_free(audit->own);
+	rule_list_done(&audit->list);
 	nft_shared_free(audit->shared);
 	map_done(&audit->seen);
 	map_done(&audit->held);
@@ -201,6 +204,7 @@ static int send_piece(struct nft_audit *audit, struct err *err)
 
 	if (r == -EAGAIN) {
 		nft_link_reset(audit->link);
+		rule_list_done(&audit->list);
 		audit->at = audit->piece;
 		return 1;
 	}
@@ -224,6 +228,7 @@ static int step_list(struct nft_audit *audit, const struct ruleset_input *input 
 
 	if (r < 0)
 		return r;
+	audit->own.found = audit->found;
 	next(audit);
 	return 1;
 }
@@ -279,19 +284,37 @@ static size_t n_services(const struct nft_audit *audit)
 	return audit->all ? ruleset_n_services(audit->ruleset) : audit->n_services;
 }
 
-static int compare_service(struct nft_audit *audit, size_t at, struct err *err)
+static void open_service(struct nft_audit *audit)
 {
-	size_t index = audit->all ? at : audit->services[at];
+	size_t index = audit->all ? audit->at : audit->services[audit->at];
 	const char *key = ruleset_service_key(audit->ruleset, index);
-	int r;
 
-	if (map_get(audit->left, key) || map_get(&audit->seen, key))
-		return 0;
-	r = nft_own_compare(audit->own, audit->ruleset, index, audit->found, err);
-	if (r < 0)
-		return r;
+	audit->chain = 0;
+	if (map_get(audit->left, key) || map_get(&audit->seen, key)) {
+		rule_list_init(&audit->list, 0); /* nothing of it */
+		return;
+	}
+	ruleset_make_service(audit->ruleset, index, RULESET_OWN, &audit->list);
+	rule_list_order(&audit->list);
 	audit->result.n_services++;
-	return 0;
+}
+
+/* Takes the next chain, or the next Service. */
+static int compare_next(struct nft_audit *audit, struct err *err)
+{
+	int r = 0;
+
+	if (!audit->list.arena)
+		open_service(audit);
+	if (audit->chain < audit->list.n_own) {
+		nft_link_subject(audit->link, audit->list.subject);
+		r = nft_own_compare(&audit->own, audit->list.own[audit->chain], err);
+		audit->chain++;
+	} else {
+		rule_list_done(&audit->list);
+		audit->at++;
+	}
+	return MIN(r, 0);
 }
 
 static int step_own(struct nft_audit *audit, const struct ruleset_input *input attr_unused,
@@ -301,10 +324,9 @@ static int step_own(struct nft_audit *audit, const struct ruleset_input *input a
 	int r;
 
 	while (audit->at < n_services(audit)) {
-		r = compare_service(audit, audit->at, err);
+		r = compare_next(audit, err);
 		if (r < 0)
 			return r;
-		audit->at++;
 		if (nft_batch_size(audit->link->batch) >= PIECE_SIZE)
 			break;
 		if (clock_now_ns() >= until)
@@ -618,6 +640,7 @@ void nft_audit_interrupt(struct nft_audit *audit)
 					    : 0;
 
 	nft_link_reset(audit->link);
+	rule_list_done(&audit->list);
 	for (size_t i = 0; i < n && audit->all; i++) {
 		char *key = arena_strdup(audit->names, ruleset_service_key(audit->ruleset, i));
 

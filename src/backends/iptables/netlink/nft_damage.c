@@ -111,7 +111,6 @@ static bool take_chain(struct nft_damage *damage, const struct nft_link *link, e
 	} else if (nft_chain_is_base(table, chain)) {
 		damage->jumps = true;
 	} else if (table == TABLE_NAT && chain_is_per_service(chain)) {
-		nft_handles_forget(link->handles, chain);
 		add_chain(damage, chain);
 	} else if (nft_state_find_chain(link->state, table, chain, &number)) {
 		add_shared(damage, number, 0);
@@ -147,7 +146,6 @@ static bool take_rule(struct nft_damage *damage, const struct nft_link *link,
 			return false;
 		damage->jumps = true;
 	} else if (table == TABLE_NAT && chain_is_per_service(chain)) {
-		nft_handles_forget(link->handles, chain);
 		add_chain(damage, chain);
 	} else if (nft_state_find_chain(link->state, table, chain, &number)) {
 		add_shared(damage, number, lose_rule(link, number, message));

@@ -25,14 +25,12 @@ void nft_link_init(struct nft_link *link, enum family family, struct nft_socket 
 		.listener = listener,
 		.batch = nft_batch_new(),
 		.state = nft_state_new(),
-		.handles = nft_handles_new(),
 	};
 }
 
 void nft_link_done(struct nft_link *link)
 {
 	link->state = nft_state_free(link->state);
-	link->handles = nft_handles_free(link->handles);
 	link->batch = nft_batch_free(link->batch);
 }
 
@@ -57,8 +55,6 @@ static struct nlmsghdr *message(struct nft_link *link, uint16_t type, uint16_t f
 void nft_link_reset(struct nft_link *link)
 {
 	nft_batch_reset(link->batch);
-	nft_handles_begin(link->handles);
-	link->last_rule = NULL;
 	memset(link->n_batch_rules, 0, sizeof(link->n_batch_rules));
 }
 
@@ -67,101 +63,56 @@ void nft_link_new_table(struct nft_link *link, enum table table)
 	nft_table_put(message(link, NFT_MSG_NEWTABLE, NLM_F_CREATE), table);
 }
 
-/* A chain of ours in table nat is made, or loses its rules. */
-static void forget(struct nft_link *link, enum table table, const char *chain)
-{
-	if (table == TABLE_NAT)
-		nft_handles_forget(link->handles, chain);
-}
-
-static void count_made(struct nft_link *link, enum table table)
-{
-	if (table == TABLE_NAT)
-		(void)nft_handles_made(link->handles);
-}
-
 void nft_link_new_chain(struct nft_link *link, enum table table, const char *chain)
 {
-	forget(link, table, chain);
-	count_made(link, table);
 	nft_chain_put(message(link, NFT_MSG_NEWCHAIN, NLM_F_CREATE), table, chain);
 }
 
 void nft_link_new_base_chain(struct nft_link *link, enum table table, const char *chain)
 {
-	count_made(link, table);
 	nft_base_chain_put(message(link, NFT_MSG_NEWCHAIN, NLM_F_CREATE), table, chain);
 }
 
 void nft_link_flush(struct nft_link *link, enum table table, const char *chain)
 {
-	forget(link, table, chain);
 	nft_flush_put(message(link, NFT_MSG_DELRULE, 0), table, chain);
 }
 
 void nft_link_delete_chain(struct nft_link *link, enum table table, const char *chain)
 {
-	forget(link, table, chain);
 	nft_chain_put(message(link, NFT_MSG_DELCHAIN, NLM_F_NONREC), table, chain);
 }
 
-/* The first rule of a batch asks for an echo, and ask_last() will for the last one. */
-static uint64_t note_rule(struct nft_link *link, struct nlmsghdr *message)
-{
-	uint64_t at = nft_handles_made(link->handles);
-	size_t index = nft_batch_count(link->batch) - 1;
-
-	if (!link->last_rule) {
-		message->nlmsg_flags |= NLM_F_ECHO;
-		link->first_index = index;
-		link->first_at = at;
-	}
-	link->last_rule = message;
-	link->last_index = index;
-	link->last_at = at;
-	return at;
-}
-
 /* before: a handle, or 0 */
-static uint64_t put_rule(struct nft_link *link, const struct rule *rule, uint16_t flags,
-			 uint64_t before)
+static void put_rule(struct nft_link *link, const struct rule *rule, uint16_t flags,
+		     uint64_t before)
 {
 	struct nlmsghdr *header = message(link, NFT_MSG_NEWRULE, flags);
-	uint64_t at = rule->table == TABLE_NAT ? note_rule(link, header) : 0;
 
 	link->n_batch_rules[rule->table]++;
 	nft_rule_put(header, link->family, rule);
 	if (before)
 		mnl_attr_put_u64(header, NFTA_RULE_POSITION, htobe64(before));
-	return at;
 }
 
 void nft_link_append(struct nft_link *link, const struct rule *rule)
 {
 	uint16_t flags = NLM_F_CREATE | NLM_F_APPEND;
-	uint64_t at;
 
-	if (nft_link_is_shared(rule->chain))
-		flags |= NLM_F_ECHO;
-	at = put_rule(link, rule, flags, 0);
-	if (rule->table == TABLE_NAT)
-		nft_handles_append(link->handles, rule->chain, at);
+	put_rule(link, rule, nft_link_is_shared(rule->chain) ? flags | NLM_F_ECHO : flags, 0);
 }
 
 void nft_link_prepend(struct nft_link *link, const struct rule *rule)
 {
 	uint16_t flags = rule->leading ? NLM_F_CREATE | NLM_F_ECHO : NLM_F_CREATE;
 
-	forget(link, rule->table, rule->chain);
 	put_rule(link, rule, flags, 0);
 }
 
 /* nft insert rule ip nat KUBE-SVC-... position 42 ... */
-uint64_t nft_link_insert(struct nft_link *link, const struct rule *rule, uint64_t before)
+void nft_link_insert(struct nft_link *link, const struct rule *rule, uint64_t before)
 {
-	uint16_t flags = before ? NLM_F_CREATE : NLM_F_CREATE | NLM_F_APPEND;
-
-	return put_rule(link, rule, flags, before) | NFT_HANDLE_MADE;
+	put_rule(link, rule, before ? NLM_F_CREATE : NLM_F_CREATE | NLM_F_APPEND, before);
 }
 
 void nft_link_delete_rule(struct nft_link *link, enum table table, const char *chain,
@@ -192,7 +143,7 @@ const char *nft_link_refused(const struct nft_link *link)
 
 /* -- the way to the kernel */
 
-static void on_echo(void *arg, size_t index, const struct nlmsghdr *echo)
+static void on_echo(void *arg, size_t index attr_unused, const struct nlmsghdr *echo)
 {
 	struct nft_link *link = arg;
 	struct nft_rule_seen seen;
@@ -201,10 +152,6 @@ static void on_echo(void *arg, size_t index, const struct nlmsghdr *echo)
 	if (nft_message_type(echo) != NFT_MSG_NEWRULE || nft_rule_digest_message(echo, &seen) < 0 ||
 	    !nft_link_table_parse(seen.table, &table))
 		return;
-	if (link->last_rule && index == link->first_index)
-		nft_handles_told(link->handles, link->first_at, seen.handle);
-	if (link->last_rule && index == link->last_index)
-		nft_handles_told(link->handles, link->last_at, seen.handle);
 	if (!nft_link_is_shared(seen.chain))
 		return;
 	nft_state_add(link->state, nft_state_chain(link->state, table, seen.chain), seen.digest,
@@ -246,18 +193,13 @@ int nft_link_commit(struct nft_link *link, uint32_t generation, struct err *err)
 
 	if (n == 0)
 		return 0;
-	if (link->last_rule)
-		link->last_rule->nlmsg_flags |= NLM_F_ECHO;
 	r = nft_socket_begin(link->socket);
 	if (r < 0)
 		return err_sys(err, r, "a transaction of nf_tables");
 	r = send_batch(link, generation, err);
 	nft_socket_end(link->socket);
-	if (nft_batch_uncertain(link->batch))
-		nft_handles_forget_all(link->handles);
 	if (r < 0)
 		return r;
-	nft_handles_end(link->handles);
 	link->n_transactions++;
 	link->n_messages += n;
 	for (size_t i = 0; i < TABLE_COUNT; i++)

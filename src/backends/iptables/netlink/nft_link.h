@@ -7,7 +7,6 @@
  * reaches the kernel before nft_link_commit().
  */
 
-#include "backends/iptables/netlink/nft_handles.h"
 #include "backends/iptables/netlink/nft_state.h"
 #include "base/err.h"
 #include "kernel/nft_batch.h"
@@ -22,11 +21,6 @@ struct nft_link {
 	struct nft_listener *listener; /* paused for large transactions. NULL: none */
 	struct nft_batch *batch;
 	struct nft_state *state;
-	struct nft_handles *handles;
-	/* of the batch in hand: the first and the last new rule of table nat, and their places */
-	struct nlmsghdr *last_rule;
-	size_t first_index, last_index;
-	uint64_t first_at, last_at;
 	/* since the start */
 	size_t n_transactions;
 	size_t n_messages;
@@ -53,15 +47,14 @@ void nft_link_new_chain(struct nft_link *link, enum table table, const char *cha
 void nft_link_new_base_chain(struct nft_link *link, enum table table, const char *chain);
 void nft_link_flush(struct nft_link *link, enum table table, const char *chain);
 void nft_link_delete_chain(struct nft_link *link, enum table table, const char *chain);
-/* The handle of a rule in a shared chain will be in link->state, that of another in link->handles. */
+/* The handle of a rule in a shared chain will be in link->state. */
 void nft_link_append(struct nft_link *link, const struct rule *rule);
 /* The handle of a leading rule will be in link->state too. */
 void nft_link_prepend(struct nft_link *link, const struct rule *rule);
 void nft_link_delete_rule(struct nft_link *link, enum table table, const char *chain,
 			  uint64_t handle);
-/* Before another rule; 0: at the end of the chain. Returns what it is in a list for
- * nft_handles_plan(); table nat only. */
-uint64_t nft_link_insert(struct nft_link *link, const struct rule *rule, uint64_t before);
+/* Before another rule, by its handle; 0: at the end of the chain. */
+void nft_link_insert(struct nft_link *link, const struct rule *rule, uint64_t before);
 
 /* Whose rules the next messages are about: the key of a Service, or NULL. */
 void nft_link_subject(struct nft_link *link, const char *key);

@@ -1,221 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/iptables/netlink/nft_own.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
 #include "xtables/nft_rule.h"
 
-/*
- * A Service is told to the listener in two groups: its chains, then their rules. When the first rule
- * comes and none of the chains exists, everything goes straight into the batch: that is a cold
- * start. Otherwise digests are collected, the chains that exist are read, and the Service is told a
- * second time if something has to be written, of which only the rules of wrong chains are heard.
- */
-
-struct chain {
-	struct chain_name name;
-	bool there; /* or may be */
-	bool wrong;
-	size_t n_rules; /* wanted */
-	size_t first;   /* place of the first one in `sorted` */
-};
-
-struct wanted {
-	uint64_t digest;
-	size_t chain;
-};
-
-enum mode {
-	MODE_CHAINS = 0, /* no rule so far */
-	MODE_STRAIGHT,   /* nothing exists: write all */
-	MODE_COLLECT,
-	MODE_WRITE, /* the second time */
-};
-
-struct nft_own {
-	struct txn txn;
-	struct nft_link *link;
-	const struct map *left;
-	bool skip; /* what is told now is about one of those */
-	nft_difference_fn *differs;
-	void *arg;
-
-	/* of the Service in hand */
-	enum mode mode;
-	struct nft_found *found;
-	struct chain *chains;
-	size_t n_chains, chains_capacity;
-	size_t at; /* the chain of the last rule */
-	struct wanted *wanted;
-	size_t n_wanted, wanted_capacity;
-	uint64_t *sorted; /* digests by chain, each chain's in order */
-	size_t sorted_capacity;
-	struct nft_link_rules rules; /* the kernel's, of one chain */
-};
-
-static void take_chain(struct txn *txn, enum table table, const char *name)
+static bool is_left(const struct nft_own *own, const struct rule_item *item)
 {
-	struct nft_own *own = (struct nft_own *)txn;
-	struct chain *chain;
-
-	assert(table == TABLE_NAT);
-	if (own->mode == MODE_WRITE)
-		return;
-	array_grow(&own->chains, &own->chains_capacity, own->n_chains, sizeof(*own->chains));
-	chain = &own->chains[own->n_chains++];
-	*chain = (struct chain){.there = !own->found || nft_found_has(own->found, table, name)};
-	strncpy(chain->name.text, name, sizeof(chain->name.text) - 1);
-	if (own->found)
-		nft_found_want(own->found, name);
+	return item->subject && map_get(own->left, item->subject);
 }
 
-/* Rules of one chain mostly follow each other, and chains the order of their declaration. */
-static size_t find_chain(struct nft_own *own, const char *name)
+/* ret NULL: only counts them */
+static size_t digest_rules(const struct nft_own *own, const struct rule_chain *chain, uint64_t *ret)
 {
-	for (size_t i = 0; i < own->n_chains; i++) {
-		size_t at = (own->at + i) % own->n_chains;
+	size_t n = 0;
 
-		if (streq(own->chains[at].name.text, name))
-			return own->at = at;
+	for (size_t i = 0; i < chain->n; i++) {
+		if (is_left(own, chain->items[i]))
+			continue;
+		if (ret)
+			ret[n] = nft_rule_digest(own->link->family, &chain->items[i]->rule);
+		n++;
 	}
-	assert(!"a rule of a chain that was not declared");
-	return 0;
+	return n;
 }
 
-static void tell(struct nft_own *own, const struct chain *chain, size_t missing, size_t extra)
+static bool is_equal(const uint64_t *wanted, size_t n, const struct nft_link_rules *there)
 {
-	own->differs(own->arg, &(struct nft_difference){
-				       .table = TABLE_NAT,
-				       .chain = chain->name.text,
-				       .missing = missing,
-				       .extra = extra,
-			       });
-}
-
-static void declare_chains(struct nft_own *own)
-{
-	for (size_t i = 0; i < own->n_chains; i++)
-		if (own->chains[i].wrong)
-			nft_link_new_chain(own->link, TABLE_NAT, own->chains[i].name.text);
-	for (size_t i = 0; i < own->n_chains; i++)
-		if (own->chains[i].wrong && own->chains[i].there)
-			nft_link_flush(own->link, TABLE_NAT, own->chains[i].name.text);
-}
-
-/* All chains are known: read any of them, or write them all? */
-static void choose_mode(struct nft_own *own)
-{
-	own->mode = MODE_STRAIGHT;
-	for (size_t i = 0; i < own->n_chains; i++)
-		if (own->chains[i].there)
-			own->mode = MODE_COLLECT;
-	if (own->mode == MODE_COLLECT)
-		return;
-	for (size_t i = 0; i < own->n_chains; i++)
-		own->chains[i].wrong = true;
-	declare_chains(own);
-}
-
-static void take_rule(struct txn *txn, const struct rule *rule)
-{
-	struct nft_own *own = (struct nft_own *)txn;
-	size_t at = find_chain(own, rule->chain);
-
-	if (own->skip)
-		return;
-	if (own->mode == MODE_CHAINS)
-		choose_mode(own);
-	if (own->mode == MODE_COLLECT) {
-		array_grow(&own->wanted, &own->wanted_capacity, own->n_wanted,
-			   sizeof(*own->wanted));
-		own->wanted[own->n_wanted++] =
-			(struct wanted){nft_rule_digest(own->link->family, rule), at};
-	} else if (own->chains[at].wrong) {
-		nft_link_append(own->link, rule);
-	}
-	if (own->mode != MODE_WRITE)
-		own->chains[at].n_rules++;
-}
-
-static void take_subject(struct txn *txn, const char *key)
-{
-	struct nft_own *own = (struct nft_own *)txn;
-
-	own->skip = key && map_get(own->left, key);
-	nft_link_subject(own->link, key);
-}
-
-/* What is compared with the kernel is a whole wanted state: nothing is ever taken out of it. */
-static void refuse_remove_rule(struct txn *txn attr_unused, const struct rule *rule attr_unused)
-{
-	assert(!"a wanted state removes no rule");
-}
-
-static void refuse_delete_chain(struct txn *txn attr_unused, enum table table attr_unused,
-				const char *name attr_unused)
-{
-	assert(!"a wanted state deletes no chain");
-}
-
-static const struct txn_ops own_ops = {
-	.chain = take_chain,
-	.rule = take_rule,
-	.remove_rule = refuse_remove_rule,
-	.delete_chain = refuse_delete_chain,
-	.subject = take_subject,
-};
-
-struct nft_own *nft_own_new(struct nft_link *link, const struct map *left,
-			    nft_difference_fn *differs, void *arg)
-{
-	struct nft_own *own = xcalloc(1, sizeof(*own));
-
-	own->txn.ops = &own_ops;
-	own->link = link;
-	own->left = left;
-	own->differs = differs;
-	own->arg = arg;
-	return own;
-}
-
-struct nft_own *nft_own_free(struct nft_own *own)
-{
-	if (!own)
-		return NULL;
-	free(own->chains);
-	free(own->wanted);
-	free(own->sorted);
-	nft_link_rules_done(&own->rules);
-	free(own);
-	return NULL;
-}
-
-static void sort_by_chain(struct nft_own *own)
-{
-	size_t first = 0;
-
-	while (own->sorted_capacity < own->n_wanted)
-		array_grow(&own->sorted, &own->sorted_capacity, own->sorted_capacity,
-			   sizeof(*own->sorted));
-	for (size_t i = 0; i < own->n_chains; i++) {
-		own->chains[i].first = first;
-		first += own->chains[i].n_rules;
-		own->chains[i].n_rules = 0;
-	}
-	for (size_t i = 0; i < own->n_wanted; i++) {
-		struct chain *chain = &own->chains[own->wanted[i].chain];
-
-		own->sorted[chain->first + chain->n_rules++] = own->wanted[i].digest;
-	}
-}
-
-static bool is_equal(const struct nft_own *own, const struct chain *chain)
-{
-	if (own->rules.n != chain->n_rules)
+	if (there->n != n)
 		return false;
-	for (size_t i = 0; i < chain->n_rules; i++)
-		if (own->rules.v[i].digest != own->sorted[chain->first + i])
+	for (size_t i = 0; i < n; i++)
+		if (there->v[i].digest != wanted[i])
 			return false;
 	return true;
 }
@@ -228,107 +43,92 @@ static int compare_digests(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-void nft_own_count(uint64_t *wanted, size_t n_wanted, uint64_t *there, size_t n_there,
-		   size_t *ret_missing, size_t *ret_extra)
+static int compare_rules(const void *a, const void *b)
+{
+	const struct nft_link_rule *x = a, *y = b;
+
+	return compare_digests(&x->digest, &y->digest);
+}
+
+/* How many of the one are also in the other; sorts both. */
+static size_t count_common(uint64_t *wanted, size_t n, const struct nft_link_rules *there)
 {
 	size_t i = 0, j = 0, common = 0;
 
-	if (n_wanted > 1)
-		qsort(wanted, n_wanted, sizeof(*wanted), compare_digests);
-	if (n_there > 1)
-		qsort(there, n_there, sizeof(*there), compare_digests);
-	while (i < n_wanted && j < n_there) {
-		int order = compare_digests(&wanted[i], &there[j]);
+	if (n > 1)
+		qsort(wanted, n, sizeof(*wanted), compare_digests);
+	if (there->n > 1)
+		qsort(there->v, there->n, sizeof(*there->v), compare_rules);
+	while (i < n && j < there->n) {
+		int order = compare_digests(&wanted[i], &there->v[j].digest);
 
 		common += order == 0;
 		i += order <= 0;
 		j += order >= 0;
 	}
-	*ret_missing = n_wanted - common;
-	*ret_extra = n_there - common;
+	return common;
 }
 
-/* A chain that is there but wrong. Its part of `sorted` is not needed any more. */
-static void tell_difference(struct nft_own *own, const struct chain *chain)
+static void tell(const struct nft_own *own, const struct rule_chain *chain, size_t missing,
+		 size_t extra)
 {
-	cleanup_free uint64_t *there = xcalloc(own->rules.n + 1, sizeof(*there));
-	size_t missing, extra;
-
-	for (size_t i = 0; i < own->rules.n; i++)
-		there[i] = own->rules.v[i].digest;
-	nft_own_count(own->sorted + chain->first, chain->n_rules, there, own->rules.n, &missing,
-		      &extra);
-	tell(own, chain, missing, extra);
+	own->differs(own->arg, &(struct nft_difference){
+				       .table = chain->table,
+				       .chain = chain->name,
+				       .missing = missing,
+				       .extra = extra,
+			       });
 }
 
-/* The next delta can replace single rules of it. */
-static void note_handles(struct nft_own *own, const struct chain *chain)
+static void write_chain(const struct nft_own *own, const struct rule_chain *chain, bool there)
 {
-	cleanup_free uint64_t *v = xcalloc(own->rules.n + 1, sizeof(*v));
+	const char *subject = "";
 
-	for (size_t i = 0; i < own->rules.n; i++)
-		v[i] = own->rules.v[i].handle;
-	nft_handles_set(own->link->handles, chain->name.text, v, own->rules.n);
-}
-
-static int compare_chain(struct nft_own *own, struct chain *chain, struct err *err)
-{
-	int r;
-
-	if (!chain->there) {
-		chain->wrong = true;
-		tell(own, chain, chain->n_rules, 0);
-		return 1;
+	nft_link_new_chain(own->link, chain->table, chain->name);
+	if (there)
+		nft_link_flush(own->link, chain->table, chain->name);
+	for (size_t i = 0; i < chain->n; i++) {
+		if (is_left(own, chain->items[i]))
+			continue;
+		if (chain->items[i]->subject != subject)
+			nft_link_subject(own->link, chain->items[i]->subject);
+		subject = chain->items[i]->subject;
+		nft_link_append(own->link, &chain->items[i]->rule);
 	}
-	r = nft_link_read(own->link, TABLE_NAT, chain->name.text, &own->rules, err);
+}
+
+/* One that exists, or may. Returns whether it has to be written. */
+static int compare_standing(const struct nft_own *own, const struct rule_chain *chain,
+			    struct err *err)
+{
+	cleanup_free uint64_t *wanted = xcalloc(chain->n + 1, sizeof(*wanted));
+	cleanup_nft_link_rules struct nft_link_rules there = {0};
+	size_t n, common;
+	int r = nft_link_read(own->link, chain->table, chain->name, &there, err);
+
 	if (r < 0)
-		return err_wrap(err, r, "reading chain %s", chain->name.text);
-	/* an empty list may be that of a chain that does not exist */
-	chain->wrong = !is_equal(own, chain) || (!own->found && chain->n_rules == 0);
-	if (!is_equal(own, chain))
-		tell_difference(own, chain);
+		return err_wrap(err, r, "reading chain %s", chain->name);
+	n = digest_rules(own, chain, wanted);
+	if (is_equal(wanted, n,
+		     &there)) /* an empty list may be that of a chain that does not exist */
+		return !own->found && n == 0;
+	common = count_common(wanted, n, &there);
+	tell(own, chain, n - common, there.n - common);
+	return 1;
+}
+
+int nft_own_compare(const struct nft_own *own, const struct rule_chain *chain, struct err *err)
+{
+	bool there = !own->found || nft_found_has(own->found, chain->table, chain->name);
+	int r = 1;
+
+	if (own->found)
+		nft_found_want(own->found, chain->name);
+	if (there)
+		r = compare_standing(own, chain, err);
 	else
-		note_handles(own, chain);
-	return chain->wrong;
-}
-
-static int compare_chains(struct nft_own *own, struct err *err)
-{
-	int n = 0;
-
-	sort_by_chain(own);
-	for (size_t i = 0; i < own->n_chains; i++) {
-		int r = compare_chain(own, &own->chains[i], err);
-
-		if (r < 0)
-			return r;
-		n += r;
-	}
-	return n;
-}
-
-int nft_own_compare(struct nft_own *own, struct ruleset *ruleset, size_t index,
-		    struct nft_found *found, struct err *err)
-{
-	int n;
-
-	own->mode = MODE_CHAINS;
-	own->found = found;
-	own->n_chains = own->n_wanted = own->at = 0;
-	ruleset_write_own(ruleset, index, &own->txn);
-	if (own->mode == MODE_CHAINS)
-		choose_mode(own); /* chains, if any, and no rules */
-	if (own->mode == MODE_STRAIGHT) {
-		for (size_t i = 0; i < own->n_chains; i++)
-			tell(own, &own->chains[i], own->chains[i].n_rules, 0);
-		return (int)own->n_chains;
-	}
-	n = compare_chains(own, err);
-	if (n <= 0)
-		return n;
-	own->mode = MODE_WRITE;
-	nft_link_subject(own->link, ruleset_service_key(ruleset, index));
-	declare_chains(own);
-	ruleset_write_own(ruleset, index, &own->txn);
-	return n;
+		tell(own, chain, digest_rules(own, chain, NULL), 0);
+	if (r > 0)
+		write_chain(own, chain, there);
+	return r;
 }

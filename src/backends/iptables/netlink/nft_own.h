@@ -2,15 +2,13 @@
 #pragma once
 
 /*
- * Compares the chains of one Service with the kernel's and puts into the batch what makes them as
- * they should be. A chain that is right is not touched; one that differs in anything, the order of
- * its rules included, is emptied and filled anew. Rules are made twice rather than kept.
+ * Compares a chain that is all ours with the kernel's and puts into the batch what makes it as it
+ * should be. A chain that is right is not touched; one that differs in anything, the order of its rules
+ * included, is emptied and filled anew, by messages that are right whatever others do meanwhile.
  */
 
 #include "backends/iptables/netlink/nft_found.h"
-#include "backends/iptables/ruleset.h"
-
-struct nft_own;
+#include "xtables/rule_list.h"
 
 /* A chain that was not as it should be. A chain that does not exist misses all its rules. */
 struct nft_difference {
@@ -24,19 +22,16 @@ typedef void nft_difference_fn(void *arg, const struct nft_difference *differenc
 
 /*
  * All is borrowed. left: Services that the kernel refused, by key; what the index of services has of
- * them is left out.
+ * them is left out. found NULL: what exists is not known; the chain is read. Else it is read if it is
+ * there, and is noted as wanted.
  */
-struct nft_own *nft_own_new(struct nft_link *link, const struct map *left,
-			    nft_difference_fn *differs, void *arg);
-struct nft_own *nft_own_free(struct nft_own *own); /* accepts NULL, returns NULL */
+struct nft_own {
+	struct nft_link *link;
+	const struct map *left;
+	struct nft_found *found;
+	nft_difference_fn *differs;
+	void *arg;
+};
 
-/*
- * found NULL: what exists is not known; every chain is read. Else only those in it are, and its
- * wants are noted. Returns how many chains were not right.
- */
-int nft_own_compare(struct nft_own *own, struct ruleset *ruleset, size_t index,
-		    struct nft_found *found, struct err *err);
-
-/* Of two lists of digests, how many of the one are not in the other. Sorts both. */
-void nft_own_count(uint64_t *wanted, size_t n_wanted, uint64_t *there, size_t n_there,
-		   size_t *ret_missing, size_t *ret_extra);
+/* 1: it was not right, and the batch has it; 0: nothing has to be done. */
+int nft_own_compare(const struct nft_own *own, const struct rule_chain *chain, struct err *err);

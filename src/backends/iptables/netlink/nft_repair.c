@@ -59,7 +59,6 @@ static void on_lost(void *arg)
 	log_debug(2, "Notifications were lost, looking at everything",
 		  KV("ipFamily", LOG_STR(nft_sync_family(sync))));
 	sync->damage.unknown = true;
-	nft_handles_forget_all(sync->link.handles);
 	if (nft_generation(sync->link.socket, &sync->generation, &err) < 0)
 		sync->generation = 0;
 	nft_repair_plan(sync);

@@ -3,84 +3,84 @@
 
 #include <stdlib.h>
 
+#include "xtables/nft_rule.h"
+
 struct revision {
 	struct nft_link *link;
-	const struct rule_chain *old, *wanted;
-	const uint64_t *handles; /* of the old rules */
-	size_t head, tail;       /* rules that both lists begin with, and end with */
+	const struct rule_chain *wanted;
+	const uint64_t *digests;     /* of the wanted rules */
+	struct nft_link_rules there; /* the kernel's */
+	size_t head, tail;           /* rules that both lists begin with, and end with */
 };
 
-static bool is_same(const struct revision *revision, size_t old, size_t wanted)
+static bool is_same(const struct revision *revision, size_t there, size_t wanted)
 {
-	return rule_equal(&revision->old->items[old]->rule, &revision->wanted->items[wanted]->rule);
+	return revision->there.v[there].digest == revision->digests[wanted];
 }
 
 static void measure(struct revision *revision)
 {
-	size_t n_old = revision->old->n;
+	size_t n_there = revision->there.n;
 	size_t n_wanted = revision->wanted->n;
-	size_t most = MIN(n_old, n_wanted);
+	size_t most = MIN(n_there, n_wanted);
 
 	while (revision->head < most && is_same(revision, revision->head, revision->head))
 		revision->head++;
 	while (revision->head + revision->tail < most &&
-	       is_same(revision, n_old - 1 - revision->tail, n_wanted - 1 - revision->tail))
+	       is_same(revision, n_there - 1 - revision->tail, n_wanted - 1 - revision->tail))
 		revision->tail++;
 }
 
-/* Old rules between the two that find no successor in their place. */
-static void delete_surplus(const struct revision *revision)
+static void remove_rule(const struct revision *revision, size_t there)
 {
-	const struct rule_chain *wanted = revision->wanted;
-
-	for (size_t i = wanted->n - revision->tail; i < revision->old->n - revision->tail; i++)
-		nft_link_delete_rule(revision->link, wanted->table, wanted->name,
-				     revision->handles[i]);
+	nft_link_delete_rule(revision->link, revision->wanted->table, revision->wanted->name,
+			     revision->there.v[there].handle);
 }
 
-/* Not by NLM_F_REPLACE: some kernels (6.18) then keep the handle, others do not. */
-static uint64_t replace(const struct revision *revision, const struct rule *rule, uint64_t handle)
-{
-	uint64_t made = nft_link_insert(revision->link, rule, handle);
-
-	nft_link_delete_rule(revision->link, rule->table, rule->chain, handle);
-	return made;
-}
-
-/* What a wanted rule is in the list of handles, once it is written. */
-static uint64_t put(const struct revision *revision, size_t i)
+/*
+ * A wanted rule between the two. It takes the place of one that is there, but not by NLM_F_REPLACE: some
+ * kernels (6.18) then keep the handle, others do not.
+ */
+static void put(const struct revision *revision, size_t i)
 {
 	const struct rule *rule = &revision->wanted->items[i]->rule;
-	size_t old_tail = revision->old->n - revision->tail;
-	size_t new_tail = revision->wanted->n - revision->tail;
+	size_t end = revision->there.n - revision->tail;
+	size_t before = MIN(i, end);
 
-	if (i >= new_tail)
-		return revision->handles[i - new_tail + old_tail];
-	if (i >= old_tail)
-		return nft_link_insert(revision->link, rule,
-				       revision->tail ? revision->handles[old_tail] : 0);
-	if (i < revision->head || is_same(revision, i, i))
-		return revision->handles[i];
-	return replace(revision, rule, revision->handles[i]);
+	if (i < end && is_same(revision, i, i))
+		return;
+	nft_link_insert(revision->link, rule,
+			before < revision->there.n ? revision->there.v[before].handle : 0);
+	if (i < end)
+		remove_rule(revision, i);
+}
+
+static void write_difference(const struct revision *revision)
+{
+	size_t end = revision->wanted->n - revision->tail;
+
+	for (size_t i = revision->head; i < end; i++)
+		put(revision, i);
+	for (size_t i = MAX(end, revision->head); i < revision->there.n - revision->tail; i++)
+		remove_rule(revision, i);
 }
 
 bool nft_revision_write(struct nft_link *link, const struct rule_chain *wanted)
 {
-	struct revision revision = {.link = link, .old = wanted->twin, .wanted = wanted};
-	cleanup_free uint64_t *handles = NULL, *list = NULL;
-	size_t n = 0;
+	cleanup_free uint64_t *digests = xcalloc(wanted->n + 1, sizeof(*digests));
+	struct revision revision = {.link = link, .wanted = wanted, .digests = digests};
+	struct err ignored; /* whoever fills the chain instead meets it again */
+	bool known =
+		wanted->table == TABLE_NAT && chain_spreads(wanted->name) &&
+		nft_link_read(link, wanted->table, wanted->name, &revision.there, &ignored) >= 0 &&
+		revision.there.n > 0;
 
-	if (wanted->table != TABLE_NAT)
-		return false;
-	handles = nft_handles_get(link->handles, wanted->name, &n);
-	if (!handles || n != wanted->twin->n)
-		return false;
-	revision.handles = handles;
-	list = xcalloc(wanted->n + 1, sizeof(*list));
-	measure(&revision);
-	delete_surplus(&revision);
-	for (size_t i = 0; i < wanted->n; i++)
-		list[i] = put(&revision, i);
-	nft_handles_plan(link->handles, wanted->name, list, wanted->n);
-	return true;
+	for (size_t i = 0; i < wanted->n && known; i++)
+		digests[i] = nft_rule_digest(link->family, &wanted->items[i]->rule);
+	if (known) {
+		measure(&revision);
+		write_difference(&revision);
+	}
+	nft_link_rules_done(&revision.there);
+	return known;
 }

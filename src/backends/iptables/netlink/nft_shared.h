@@ -22,6 +22,7 @@
  */
 
 #include "backends/iptables/netlink/nft_own.h"
+#include "backends/iptables/ruleset.h"
 #include "base/map.h"
 
 struct nft_shared;

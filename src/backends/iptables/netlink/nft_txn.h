@@ -8,7 +8,8 @@
  * A rule is removed by its handle. One whose handle is not known makes its chain be read again,
  * once; one that is not there either needs no removing. Handles that were used are gone from the
  * link's state at once: nft_txn_undo() puts them back when the transaction did not happen. In a
- * Service's chain whose handles are known only the rules that differ are written (nft_revision.h).
+ * chain that spreads connections over endpoints only the rules that differ are written
+ * (nft_revision.h).
  *
  *	nft_txn_init(&txn, link);
  *	ruleset_write(ruleset, &input, &txn.txn, &stats);

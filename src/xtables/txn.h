@@ -40,6 +40,8 @@ struct txn_ops {
 	 * does not change single rules, so the chain is emptied and filled.
 	 */
 	bool (*revise)(struct txn *txn, const struct rule_chain *wanted);
+	/* Is it enough for one transaction? NULL: never. */
+	bool (*full)(struct txn *txn);
 };
 
 /* The head of every writer's own structure. */
@@ -89,6 +91,11 @@ static inline void txn_empty_chain(struct txn *txn, enum table table, const char
 static inline bool txn_revise(struct txn *txn, const struct rule_chain *wanted)
 {
 	return txn->ops->revise && txn->ops->revise(txn, wanted);
+}
+
+static inline bool txn_full(struct txn *txn)
+{
+	return txn->ops->full && txn->ops->full(txn);
 }
 
 /* Declares all chains of a list. */

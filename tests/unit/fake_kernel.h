@@ -165,6 +165,7 @@ struct fake_txn {
 	struct txn txn;
 	struct fake_kernel *kernel;
 	char *subject;
+	size_t full_at; /* operations of the kernel; 0: never */
 };
 
 static void fake_txn_chain(struct txn *txn, enum table table, const char *name)
@@ -221,6 +222,13 @@ static void fake_txn_subject(struct txn *txn, const char *key)
 	fake->subject = key ? xstrdup(key) : NULL;
 }
 
+static bool fake_txn_full(struct txn *txn)
+{
+	const struct fake_txn *fake = (const struct fake_txn *)txn;
+
+	return fake->full_at && fake->kernel->operations >= fake->full_at;
+}
+
 attr_unused static void fake_txn_init(struct fake_txn *txn, struct fake_kernel *kernel)
 {
 	static const struct txn_ops ops = {
@@ -230,6 +238,7 @@ attr_unused static void fake_txn_init(struct fake_txn *txn, struct fake_kernel *
 		.remove_rule = fake_txn_remove_rule,
 		.delete_chain = fake_txn_delete_chain,
 		.subject = fake_txn_subject,
+		.full = fake_txn_full,
 	};
 
 	*txn = (struct fake_txn){.txn.ops = &ops, .kernel = kernel};

@@ -15,18 +15,6 @@ static void fill(const struct rule_chain *chain, struct txn *txn, struct rule_de
 		write_rule(&chain->items[i]->rule, txn, stats);
 }
 
-static void prepare(const struct rule_list *wanted, struct txn *txn, struct rule_delta_stats *stats)
-{
-	for (size_t i = 0; i < wanted->n_own; i++) {
-		const struct rule_chain *chain = wanted->own[i];
-
-		if (chain->twin)
-			continue;
-		txn_chain(txn, chain->table, chain->name);
-		fill(chain, txn, stats);
-	}
-}
-
 static void revise(const struct rule_chain *chain, struct txn *txn, struct rule_delta_stats *stats)
 {
 	if (txn_revise(txn, chain)) {
@@ -34,6 +22,19 @@ static void revise(const struct rule_chain *chain, struct txn *txn, struct rule_
 		return;
 	}
 	txn_empty_chain(txn, chain->table, chain->name);
+	fill(chain, txn, stats);
+}
+
+static void write_own(const struct rule_chain *chain, struct txn *txn,
+		      struct rule_delta_stats *stats)
+{
+	if (!chain->differs)
+		return;
+	if (chain->twin) {
+		revise(chain, txn, stats);
+		return;
+	}
+	txn_chain(txn, chain->table, chain->name);
 	fill(chain, txn, stats);
 }
 
@@ -49,47 +50,43 @@ static void enter(const struct rule *rule, struct txn *txn, struct rule_delta_st
 	stats->rules[rule->table]++;
 }
 
-static void change_over(const struct rule_list *old, const struct rule_list *wanted,
-			struct txn *txn, struct rule_delta_stats *stats)
+static void write_entries(const struct rule_list *old, const struct rule_list *wanted,
+			  struct txn *txn, struct rule_delta_stats *stats)
 {
 	for (const struct rule_item *item = old->items; item; item = item->next)
 		if (!item->chain->own && item->chain->differs)
 			txn_remove_rule(txn, &item->rule);
-	for (const struct rule_chain *chain = wanted->chains; chain; chain = chain->next)
-		if (chain->own && chain->twin && chain->differs)
-			revise(chain, txn, stats);
 	for (const struct rule_item *item = wanted->items; item; item = item->next)
 		if (!item->chain->own && item->chain->differs)
 			enter(&item->rule, txn, stats);
 }
 
-static void clear(const struct rule_list *old, struct txn *txn, struct rule_delta_stats *stats)
+static void clear(const struct rule_chain *chain, struct txn *txn, struct rule_delta_stats *stats)
 {
-	for (size_t i = old->n_own; i-- > 0;) {
-		const struct rule_chain *chain = old->own[i];
-
-		if (chain->twin)
-			continue;
-		txn_empty_chain(txn, chain->table, chain->name);
-		txn_delete_chain(txn, chain->table, chain->name);
-		stats->chains_deleted++;
-	}
+	if (chain->twin)
+		return;
+	txn_empty_chain(txn, chain->table, chain->name);
+	txn_delete_chain(txn, chain->table, chain->name);
+	stats->chains_deleted++;
 }
 
-void rule_delta_write(const struct rule_list *old, const struct rule_list *wanted,
-		      enum rule_delta_phase phase, struct txn *txn, struct rule_delta_stats *stats)
+bool rule_delta_write(const struct rule_list *old, const struct rule_list *wanted,
+		      enum rule_delta_phase phase, size_t *at, struct txn *txn,
+		      struct rule_delta_stats *stats)
 {
-	switch (phase) {
-	case RULE_DELTA_PREPARE:
-		prepare(wanted, txn, stats);
-		break;
-	case RULE_DELTA_SWITCH:
-		change_over(old, wanted, txn, stats);
-		break;
-	case RULE_DELTA_CLEAR:
-		clear(old, txn, stats);
-		break;
-	case RULE_DELTA_PHASES:
-		break;
+	if (phase == RULE_DELTA_ENTRIES) {
+		write_entries(old, wanted, txn, stats);
+		return false;
 	}
+	while (*at < (phase == RULE_DELTA_OWN ? wanted : old)->n_own) {
+		size_t i = (*at)++;
+
+		if (phase == RULE_DELTA_OWN)
+			write_own(wanted->own[i], txn, stats);
+		else
+			clear(old->own[old->n_own - 1 - i], txn, stats);
+		if (txn_full(txn))
+			return true;
+	}
+	return false;
 }

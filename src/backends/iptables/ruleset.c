@@ -15,13 +15,29 @@
  * keeps the old rules of services that changed beside the new ones until it has ended, and walks no
  * others; sums are kept up by difference.
  *
+ * A small delta is one transaction, and the lists of a Service are made once. A large one may take several:
+ * first chains of Services, then, in one transaction, whatever leads to them, last the chains that nothing
+ * leads to any more. The lists are then made once for each of these, because keeping all of them at a
+ * time would take more memory than all plans do.
+ *
  * What stands was written with flags that may have changed since: those of the host are remembered,
  * and a change makes the next sync full; comments on endpoints are remembered for each Service.
  */
 
+#define LARGE_DELTA 200 /* chains of endpoints: about 2 KB each in messages */
+
 struct change {
 	struct service_rules *old; /* owned; NULL: none */
 	struct service_rules *new; /* in the set; NULL: gone */
+};
+
+/* How far a delta has been written. */
+struct delta_walk {
+	enum rule_delta_phase phase;
+	size_t at;                    /* of the next change in it */
+	struct rule_list old, wanted; /* of the change in hand; without an arena: none is */
+	size_t chain;                 /* the next one of it */
+	struct rule_delta_stats stats;
 };
 
 struct ruleset {
@@ -32,6 +48,7 @@ struct ruleset {
 	struct service_set services;
 	struct change *changes; /* since the sync before the one that has begun */
 	size_t n_changes, changes_capacity;
+	struct delta_walk walk;
 	size_t n_rules[TABLE_COUNT]; /* of all services, as of the last sync that went well */
 	struct service_index *index; /* NULL: none */
 	/* the rules of no Service: they are kept, because the node's addresses are not */
@@ -59,8 +76,16 @@ struct ruleset *ruleset_new(const struct settings *settings, const struct rulese
 	return ruleset;
 }
 
+void ruleset_rewind(struct ruleset *ruleset)
+{
+	rule_list_done(&ruleset->walk.old);
+	rule_list_done(&ruleset->walk.wanted);
+	ruleset->walk = (struct delta_walk){0};
+}
+
 static void forget_changes(struct ruleset *ruleset)
 {
+	ruleset_rewind(ruleset);
 	for (size_t i = 0; i < ruleset->n_changes; i++)
 		service_rules_free(ruleset->changes[i].old);
 	ruleset->n_changes = 0;
@@ -437,18 +462,64 @@ static void write_full(struct ruleset *ruleset, const struct ruleset_input *inpu
 	memcpy(ret->rules_written, ret->rules_total, sizeof(ret->rules_written));
 }
 
-static void write_change(struct ruleset *ruleset, const struct change *change, struct txn *txn,
-			 struct rule_delta_stats *stats)
+static void open_change(struct ruleset *ruleset)
 {
-	cleanup_rule_list struct rule_list old, wanted;
+	const struct change *change = &ruleset->changes[ruleset->walk.at];
+	struct delta_walk *walk = &ruleset->walk;
 
-	make_service(ruleset, change->old, RULESET_ALL, &old);
-	make_service(ruleset, change->new, RULESET_ALL, &wanted);
-	rule_list_compare(&old, &wanted);
-	txn_subject(txn, (change->new ? change->new : change->old)->plan->key);
-	for (unsigned int phase = 0; phase < RULE_DELTA_PHASES; phase++)
-		rule_delta_write(&old, &wanted, (enum rule_delta_phase)phase, txn, stats);
+	make_service(ruleset, change->old, RULESET_ALL, &walk->old);
+	make_service(ruleset, change->new, RULESET_ALL, &walk->wanted);
+	rule_list_compare(&walk->old, &walk->wanted);
+	walk->chain = 0;
+}
+
+static void close_change(struct delta_walk *walk)
+{
+	rule_list_done(&walk->old);
+	rule_list_done(&walk->wanted);
+	walk->at++;
+}
+
+static bool write_phase(struct ruleset *ruleset, enum rule_delta_phase phase, struct txn *txn)
+{
+	struct delta_walk *walk = &ruleset->walk;
+	const struct rule_list *named = walk->wanted.subject ? &walk->wanted : &walk->old;
+	bool full;
+
+	txn_subject(txn, named->subject);
+	full = rule_delta_write(&walk->old, &walk->wanted, phase, &walk->chain, txn, &walk->stats);
 	txn_subject(txn, NULL);
+	return full;
+}
+
+/* One phase of all changes. True: it has to go on in another transaction. */
+static bool write_changes(struct ruleset *ruleset, enum rule_delta_phase phase, struct txn *txn)
+{
+	struct delta_walk *walk = &ruleset->walk;
+
+	while (walk->at < ruleset->n_changes) {
+		if (!walk->wanted.arena)
+			open_change(ruleset);
+		if (write_phase(ruleset, phase, txn))
+			return true;
+		close_change(walk);
+	}
+	walk->at = 0;
+	return false;
+}
+
+/* All phases of one change after the other. */
+static void write_whole_changes(struct ruleset *ruleset, struct txn *txn)
+{
+	struct delta_walk *walk = &ruleset->walk;
+
+	while (walk->at < ruleset->n_changes) {
+		open_change(ruleset);
+		for (unsigned int phase = 0; phase < RULE_DELTA_PHASES; phase++, walk->chain = 0)
+			while (write_phase(ruleset, (enum rule_delta_phase)phase, txn))
+				; /* no matter how large */
+		close_change(walk);
+	}
 }
 
 /* The index's chains that differ: emptied first, so that nothing leads to chains that services delete. */
@@ -469,6 +540,7 @@ static void write_index(struct ruleset *ruleset, struct txn *txn, struct rule_de
 static void write_fixed_delta(struct ruleset *ruleset, struct txn *txn,
 			      struct rule_delta_stats *stats)
 {
+	size_t at = 0;
 	struct rule_chain *last = rule_list_find(ruleset->fixed, TABLE_NAT, CHAIN_SERVICES);
 
 	rule_list_compare(ruleset->applied_fixed, ruleset->fixed);
@@ -478,34 +550,75 @@ static void write_fixed_delta(struct ruleset *ruleset, struct txn *txn,
 	} else if (stats->enters_services) {
 		last->twin->differs = last->differs = true;
 	}
-	rule_delta_write(ruleset->applied_fixed, ruleset->fixed, RULE_DELTA_SWITCH, txn, stats);
+	while (rule_delta_write(ruleset->applied_fixed, ruleset->fixed, RULE_DELTA_OWN, &at, txn,
+				stats))
+		; /* they are few */
+	rule_delta_write(ruleset->applied_fixed, ruleset->fixed, RULE_DELTA_ENTRIES, &at, txn,
+			 stats);
 }
 
-static void write_delta(struct ruleset *ruleset, const struct ruleset_input *input, struct txn *txn,
-			struct ruleset_stats *ret)
+/* Does it have so many chains that they may not fit into one transaction? */
+static bool is_large(const struct ruleset *ruleset)
 {
-	struct rule_delta_stats stats = {0};
+	size_t n = 0;
+
+	for (size_t i = 0; i < ruleset->n_changes && n < LARGE_DELTA; i++) {
+		const struct change *change = &ruleset->changes[i];
+
+		n += change->old ? service_rules_count_hashes(change->old) : 0;
+		n += change->new ? service_rules_count_hashes(change->new) : 0;
+	}
+	return n >= LARGE_DELTA;
+}
+
+/* What makes chains reachable, or unreachable: all in one transaction. */
+static void write_entries(struct ruleset *ruleset, const struct ruleset_input *input, bool large,
+			  struct txn *txn)
+{
+	struct rule_delta_stats *stats = &ruleset->walk.stats;
 
 	make_fixed(ruleset, input);
 	if (ruleset->index)
 		service_index_declare(ruleset->index, txn);
-	for (size_t i = 0; i < ruleset->n_changes; i++)
-		write_change(ruleset, &ruleset->changes[i], txn, &stats);
+	if (large)
+		write_changes(ruleset, RULE_DELTA_ENTRIES, txn);
+	else
+		write_whole_changes(ruleset, txn);
 	if (ruleset->index)
-		write_index(ruleset, txn, &stats);
-	write_fixed_delta(ruleset, txn, &stats);
-	ruleset_count(ruleset, ret);
-	memcpy(ret->rules_written, stats.rules, sizeof(ret->rules_written));
-	ret->chains_deleted = stats.chains_deleted;
+		write_index(ruleset, txn, stats);
+	write_fixed_delta(ruleset, txn, stats);
 }
 
-void ruleset_write(struct ruleset *ruleset, const struct ruleset_input *input, struct txn *txn,
+static bool write_delta(struct ruleset *ruleset, const struct ruleset_input *input, struct txn *txn)
+{
+	struct delta_walk *walk = &ruleset->walk;
+	bool large = is_large(ruleset);
+
+	if (walk->phase == RULE_DELTA_OWN) {
+		if (large && write_changes(ruleset, RULE_DELTA_OWN, txn))
+			return true;
+		write_entries(ruleset, input, large, txn);
+		walk->phase = RULE_DELTA_CLEAR;
+		if (large && txn_full(txn))
+			return true;
+	}
+	return large && write_changes(ruleset, RULE_DELTA_CLEAR, txn);
+}
+
+bool ruleset_write(struct ruleset *ruleset, const struct ruleset_input *input, struct txn *txn,
 		   struct ruleset_stats *ret)
 {
-	if (ruleset->full)
+	if (ruleset->full) {
 		write_full(ruleset, input, txn, ret);
-	else
-		write_delta(ruleset, input, txn, ret);
+		return false;
+	}
+	if (write_delta(ruleset, input, txn))
+		return true;
+	ruleset_count(ruleset, ret);
+	memcpy(ret->rules_written, ruleset->walk.stats.rules, sizeof(ret->rules_written));
+	ret->chains_deleted = ruleset->walk.stats.chains_deleted;
+	ruleset_rewind(ruleset);
+	return false;
 }
 
 /* -- end */

@@ -83,8 +83,14 @@ struct ruleset_begun {
 /* Keeps references to the plans of the delta. The next one after a failure is a full one. */
 void ruleset_begin(struct ruleset *ruleset, const struct plan_delta *delta, int64_t now_ns,
 		   struct ruleset_begun *ret);
-void ruleset_write(struct ruleset *ruleset, const struct ruleset_input *input, struct txn *txn,
+/*
+ * True: a delta is too large for one transaction of a writer that is full (txn.h) at some time. What was said
+ * so far is one that may be carried out; then this is called again. After the first failure
+ * ruleset_rewind() has all of it said again; after a later one the rest of the world is not known any more.
+ */
+bool ruleset_write(struct ruleset *ruleset, const struct ruleset_input *input, struct txn *txn,
 		   struct ruleset_stats *ret);
+void ruleset_rewind(struct ruleset *ruleset);
 void ruleset_end(struct ruleset *ruleset, bool success, int64_t now_ns);
 
 /*

@@ -10,7 +10,7 @@
 #include "xtables/nft_rule.h"
 
 /*
- * OWN, ADD and STALE go in pieces of PIECE_SIZE: a transaction is held in memory as a whole, here and in
+ * OWN, ADD and STALE go in pieces of NFT_LINK_PIECE: a transaction is held in memory as a whole, here and in
  * the kernel. A chain is never split, so the list of clients that `recent` keeps for an endpoint always has a
  * rule that names it; a Service may be, and then the chains that others lead to are written first. A piece that
  * is refused because of one Service is made again without it, from the Service with which it began.
@@ -24,7 +24,6 @@
  * transaction. When that grows too large, or is refused, it begins again in pieces.
  */
 
-#define PIECE_SIZE   (512 * 1024)
 #define SLICE_NS     (4 * CLOCK_NS_PER_MS)
 #define LAST_RETRIES 10
 
@@ -327,12 +326,12 @@ static int step_own(struct nft_audit *audit, const struct ruleset_input *input a
 		r = compare_next(audit, err);
 		if (r < 0)
 			return r;
-		if (nft_batch_size(audit->link->batch) >= PIECE_SIZE)
+		if (nft_batch_size(audit->link->batch) >= NFT_LINK_PIECE)
 			break;
 		if (clock_now_ns() >= until)
 			return 1;
 	}
-	if (nft_batch_size(audit->link->batch) >= PIECE_SIZE)
+	if (nft_batch_size(audit->link->batch) >= NFT_LINK_PIECE)
 		audit->merged = false;
 	r = audit->merged ? 0 : send_piece(audit, err);
 	if (r != 0)
@@ -388,8 +387,8 @@ static int step_read(struct nft_audit *audit, const struct ruleset_input *input,
 
 static int step_add(struct nft_audit *audit, const struct ruleset_input *input, struct err *err)
 {
-	bool more = looks_at_shared(audit) &&
-		    nft_shared_add(audit->shared, audit->ruleset, input, PIECE_SIZE, &audit->at);
+	bool more = looks_at_shared(audit) && nft_shared_add(audit->shared, audit->ruleset, input,
+							     NFT_LINK_PIECE, &audit->at);
 	int r;
 
 	if (audit->merged && more)
@@ -591,7 +590,7 @@ static int step_stale(struct nft_audit *audit, const struct ruleset_input *input
 	nft_link_reset(audit->link);
 	if (audit->at == 0)
 		empty_stale_index(audit);
-	while (nft_batch_size(audit->link->batch) < PIECE_SIZE &&
+	while (nft_batch_size(audit->link->batch) < NFT_LINK_PIECE &&
 	       (more = nft_found_next_stale(audit->found, &audit->at, &name)))
 		put_stale(audit, &name);
 	r = nft_link_commit(audit->link, 0, err);

@@ -202,6 +202,7 @@ int nft_link_commit(struct nft_link *link, uint32_t generation, struct err *err)
 		return r;
 	link->n_transactions++;
 	link->n_messages += n;
+	link->largest = MAX(link->largest, nft_batch_size(link->batch));
 	for (size_t i = 0; i < TABLE_COUNT; i++)
 		link->n_rules[i] += link->n_batch_rules[i];
 	return 0;

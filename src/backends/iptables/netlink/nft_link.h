@@ -12,6 +12,10 @@
 #include "kernel/nft_batch.h"
 #include "xtables/chains.h"
 
+/* From so many bytes on a transaction is cut where that may be: it is held in memory as a whole, here and in
+ * the kernel. */
+#define NFT_LINK_PIECE (512UL * 1024)
+
 struct nft_listener;
 struct nft_socket;
 
@@ -24,6 +28,7 @@ struct nft_link {
 	/* since the start */
 	size_t n_transactions;
 	size_t n_messages;
+	size_t largest;                    /* transaction, in bytes */
 	size_t n_rules[TABLE_COUNT];       /* written */
 	size_t n_batch_rules[TABLE_COUNT]; /* of the batch in hand */
 };

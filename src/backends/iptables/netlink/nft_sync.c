@@ -188,17 +188,24 @@ static int try_delta(struct nft_sync *sync, struct err *err)
 	struct ruleset_input input = nft_sync_facts(sync);
 	cleanup_nft_txn struct nft_txn txn;
 	struct ruleset_stats ignored; /* they are counted at the end, for both kinds of sync */
+	bool more;
 	int r;
 
 	nft_txn_init(&txn, &sync->link);
 	txn.held = &sync->undeletable.names;
 	txn.left = &sync->refused.left;
 	txn.audit = sync->audit;
-	ruleset_write(sync->input.ruleset, &input, &txn.txn, &ignored);
-	r = commit_delta(sync, &txn, err);
+	do {
+		more = ruleset_write(sync->input.ruleset, &input, &txn.txn, &ignored);
+		r = commit_delta(sync, &txn, err);
+		if (r >= 0 && more)
+			nft_txn_next(&txn);
+	} while (r >= 0 && more);
 	if (r >= 0)
 		return 0;
-	r = leave_out(sync, err) ? 1 : r;
+	/* once a piece has been written, only a comparison of everything can tell what there is */
+	r = txn.n_sent == 0 && leave_out(sync, err) ? 1 : r;
+	ruleset_rewind(sync->input.ruleset);
 	nft_txn_undo(&txn);
 	return r;
 }
@@ -291,6 +298,7 @@ const struct nft_sync_stats *nft_sync_stats(struct nft_sync *sync)
 {
 	sync->stats.n_transactions = sync->link.n_transactions;
 	sync->stats.n_messages = sync->link.n_messages;
+	sync->stats.largest = sync->link.largest;
 	return &sync->stats;
 }
 

@@ -40,6 +40,7 @@ struct nft_sync_input {
 struct nft_sync_stats {
 	size_t n_transactions;
 	size_t n_messages;
+	size_t largest;   /* transaction, in bytes */
 	size_t n_resent;  /* because another program had written in between */
 	size_t n_audits;  /* of everything, in the background */
 	size_t n_repairs; /* after foreign changes, that found something wrong */

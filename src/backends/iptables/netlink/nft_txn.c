@@ -144,6 +144,11 @@ static void write_subject(struct txn *t, const char *key)
 	nft_link_subject(txn->link, key);
 }
 
+static bool is_full(struct txn *t)
+{
+	return nft_batch_size(((struct nft_txn *)t)->link->batch) >= NFT_LINK_PIECE;
+}
+
 static const struct txn_ops nft_ops = {
 	.chain = write_chain,
 	.rule = write_rule,
@@ -153,6 +158,7 @@ static const struct txn_ops nft_ops = {
 	.subject = write_subject,
 	.empty_chain = write_empty_chain,
 	.revise = write_revision,
+	.full = is_full,
 };
 
 void nft_txn_init(struct nft_txn *txn, struct nft_link *link)
@@ -175,6 +181,14 @@ int nft_txn_commit(struct nft_txn *txn, uint32_t generation, struct err *err)
 		return txn->error;
 	}
 	return nft_link_commit(txn->link, generation, err);
+}
+
+void nft_txn_next(struct nft_txn *txn)
+{
+	txn->n_taken = 0;
+	txn->n_learnt = 0;
+	txn->n_sent++;
+	nft_link_reset(txn->link);
 }
 
 void nft_txn_undo(struct nft_txn *txn)

@@ -12,8 +12,9 @@
  * (nft_revision.h).
  *
  *	nft_txn_init(&txn, link);
- *	ruleset_write(ruleset, &input, &txn.txn, &stats);
+ *	more = ruleset_write(ruleset, &input, &txn.txn, &stats);
  *	r = nft_txn_commit(&txn, generation, err);
+ *	if (more && r >= 0) nft_txn_next(&txn), and again
  *	nft_txn_done(&txn);
  */
 
@@ -36,6 +37,7 @@ struct nft_txn {
 	bool skip;              /* what is told now is about one of those */
 	/* told of each chain that is written or deleted; NULL: none runs */
 	struct nft_audit *audit;
+	size_t n_sent;    /* transactions before the one in hand */
 	size_t n_missing; /* rules to be removed that were not there */
 	int error;        /* of reading a chain */
 	struct err err;
@@ -49,6 +51,7 @@ void nft_txn_init(struct nft_txn *txn, struct nft_link *link); /* empties the ba
 void nft_txn_done(struct nft_txn *txn);
 /* As nft_link_commit(). After -ERESTART it may be called again. */
 int nft_txn_commit(struct nft_txn *txn, uint32_t generation, struct err *err);
+void nft_txn_next(struct nft_txn *txn); /* that was done, and there is more to say */
 void nft_txn_undo(struct nft_txn *txn); /* and empties the batch */
 
 #define cleanup_nft_txn attr_cleanup(nft_txn_done)

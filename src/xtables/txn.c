@@ -13,8 +13,7 @@ size_t txn_rules(struct txn *txn, const struct rule_list *list)
 	size_t n = 0;
 
 	for (const struct rule_item *item = list->items; item; item = item->next) {
-		if (!last || item->subject != last->subject ||
-		    (item->subject && item->group != last->group))
+		if (!last || item->subject != last->subject)
 			txn_subject(txn, item->subject);
 		last = item;
 		txn_rule(txn, &item->rule);

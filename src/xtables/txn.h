@@ -29,8 +29,7 @@ struct txn_ops {
 	void (*delete_chain)(struct txn *txn, enum table table, const char *name);
 	/*
 	 * Whose chains and rules follow: the key of a Service, good until the next call; NULL: those
-	 * of no Service. For errors that name it. Told again for each of its ports: in a shared chain the
-	 * order of rules matters only between two calls. NULL here: the writer does not want to know.
+	 * of no Service. For errors that name it. NULL here: the writer does not want to know.
 	 */
 	void (*subject)(struct txn *txn, const char *key);
 	/* A chain that stands is emptied. NULL: as declaring it. */

@@ -136,8 +136,14 @@ static void write_pieces(struct ruleset *ruleset, struct fake_kernel *kernel)
 	fake_txn_init(&txn, kernel);
 	fake_declare(kernel, TABLE_NAT, "KUBE-MARK-MASQ");
 	for (size_t i = 0; i < ruleset_n_services(ruleset); i++)
-		ruleset_write_own(ruleset, i, &txn.txn);
-	ruleset_write_shared(ruleset, NULL, &txn.txn);
+		ruleset_write_service(ruleset, i, RULESET_OWN, &txn.txn);
+	txn_chains(&txn.txn, ruleset_fixed(ruleset, NULL));
+	for (size_t i = 0; i < ruleset_n_shared(ruleset); i++) {
+		cleanup_rule_list struct rule_list list;
+
+		ruleset_make_shared(ruleset, i, &list);
+		txn_rules(&txn.txn, &list);
+	}
 	fake_txn_done(&txn);
 }
 

@@ -702,23 +702,33 @@ void ruleset_write_service(struct ruleset *ruleset, size_t index, unsigned int p
 	txn_subject(txn, NULL);
 }
 
-void ruleset_write_own(struct ruleset *ruleset, size_t index, struct txn *txn)
-{
-	ruleset_write_service(ruleset, index, RULESET_OWN, txn);
-}
-
-void ruleset_write_shared(struct ruleset *ruleset, const struct ruleset_input *input,
-			  struct txn *txn)
+const struct rule_list *ruleset_fixed(struct ruleset *ruleset, const struct ruleset_input *input)
 {
 	if (input || !ruleset->fixed)
 		make_fixed(ruleset, input ? input : &(struct ruleset_input){0});
-	txn_chains(txn, ruleset->fixed);
-	for (size_t i = 0; i < ruleset->services.n; i++)
-		ruleset_write_service(ruleset, i, RULESET_LEADING, txn);
-	for (size_t i = 0; i < ruleset->services.n; i++)
-		ruleset_write_service(ruleset, i, RULESET_FOLLOWING, txn);
-	write_index_root(ruleset, txn);
-	txn_rules(txn, ruleset->fixed);
+	return ruleset->fixed;
+}
+
+size_t ruleset_n_shared(const struct ruleset *ruleset)
+{
+	return 2 * ruleset->services.n + 1;
+}
+
+void ruleset_make_shared(struct ruleset *ruleset, size_t source, struct rule_list *ret)
+{
+	size_t n = ruleset->services.n;
+
+	if (source < 2 * n) {
+		make_service(ruleset, ruleset->services.v[source % n],
+			     source < n ? RULESET_LEADING : RULESET_FOLLOWING, ret);
+		return;
+	}
+	if (ruleset->index)
+		make_index_chain(ruleset, SERVICE_INDEX_ROOT, ret);
+	else
+		rule_list_init(ret, 4096);
+	for (const struct rule_item *item = ruleset->fixed->items; item; item = item->next)
+		rule_list_add(ret, &item->rule);
 }
 
 struct chain_search {

@@ -123,14 +123,17 @@ void ruleset_make_service(struct ruleset *ruleset, size_t index, unsigned int pa
 			  struct rule_list *ret);
 void ruleset_write_service(struct ruleset *ruleset, size_t index, unsigned int parts,
 			   struct txn *txn);
-/* Its own chains: all are declared, then come their rules. */
-void ruleset_write_own(struct ruleset *ruleset, size_t index, struct txn *txn);
 /*
- * Every shared chain is declared, then come all rules of all of them, each chain's in order. input:
- * the facts of a sync that has begun; NULL, between syncs: those of the last one.
+ * The rules of no Service, in a list that has all shared chains. input: the facts of a sync that has
+ * begun; NULL, between syncs: those of the last one. Good until it is asked for again, or until the next sync.
  */
-void ruleset_write_shared(struct ruleset *ruleset, const struct ruleset_input *input,
-			  struct txn *txn);
+const struct rule_list *ruleset_fixed(struct ruleset *ruleset, const struct ruleset_input *input);
+/*
+ * All rules of shared chains, as lists, each chain's in order: of all Services what leads, of all Services what
+ * follows, and the rest, which are ruleset_fixed()'s and more. Initialises the list.
+ */
+size_t ruleset_n_shared(const struct ruleset *ruleset);
+void ruleset_make_shared(struct ruleset *ruleset, size_t number, struct rule_list *ret);
 /* What ruleset_write() says before the services and behind them, in a full sync. */
 void ruleset_write_head(struct ruleset *ruleset, const struct ruleset_input *input,
 			struct txn *txn);

@@ -117,7 +117,7 @@ struct nft_audit *nft_audit_new(struct nft_link *link, struct ruleset *ruleset,
 	audit->events = events;
 	audit->own = (struct nft_own){
 		.link = link, .left = left, .differs = on_difference, .arg = audit};
-	audit->shared = nft_shared_new(link, left, on_difference, audit);
+	audit->shared = nft_shared_new(link, ruleset, left, on_difference, audit);
 	audit->names = arena_new(1024);
 	audit->step = scope->all ? STEP_LIST : STEP_HEAD;
 	copy_scope(audit, scope);
@@ -250,6 +250,7 @@ static void need_chain(struct nft_audit *audit, enum table table, const char *ch
 
 static int step_head(struct nft_audit *audit, const struct ruleset_input *input, struct err *err)
 {
+	const struct rule_chain *chain;
 	bool made[TABLE_COUNT] = {false};
 	int r;
 
@@ -257,12 +258,9 @@ static int step_head(struct nft_audit *audit, const struct ruleset_input *input,
 		next(audit);
 		return 1;
 	}
-	nft_shared_collect(audit->shared, audit->ruleset, input);
-	for (size_t i = 0; i < nft_shared_n_chains(audit->shared); i++) {
-		const struct nft_shared_chain *chain = nft_shared_chain(audit->shared, i);
-
+	chain = ruleset_fixed(audit->ruleset, input)->chains;
+	for (; chain; chain = chain->next)
 		need_chain(audit, chain->table, chain->name, made);
-	}
 	for (size_t i = 0; i < RULESET_JUMPS && audit->jumps; i++) {
 		struct rule jump;
 
@@ -343,12 +341,11 @@ static int step_own(struct nft_audit *audit, const struct ruleset_input *input a
 
 /* -- READ and ADD */
 
-static bool in_scope(const struct nft_audit *audit, const struct nft_shared_chain *chain,
-		     size_t *ret_lost)
+static bool in_scope(const struct nft_audit *audit, unsigned int number, size_t *ret_lost)
 {
 	*ret_lost = 0;
 	for (size_t i = 0; i < audit->n_chains; i++) {
-		if (audit->chains[i].number != chain->number)
+		if (audit->chains[i].number != number)
 			continue;
 		*ret_lost = audit->chains[i].n_lost;
 		return true;
@@ -365,14 +362,15 @@ static int step_read(struct nft_audit *audit, const struct ruleset_input *input,
 		return 1;
 	}
 	if (audit->at == 0)
-		nft_shared_collect(audit->shared, audit->ruleset, input);
+		nft_shared_collect(audit->shared, ruleset_fixed(audit->ruleset, input));
 	while (audit->at < nft_shared_n_chains(audit->shared)) {
 		size_t at = audit->at++;
-		const struct nft_shared_chain *chain = nft_shared_chain(audit->shared, at);
+		unsigned int number;
+		const struct rule_chain *chain = nft_shared_chain(audit->shared, at, &number);
 		size_t n_lost;
 		int r = 0;
 
-		if (in_scope(audit, chain, &n_lost))
+		if (in_scope(audit, number, &n_lost))
 			r = nft_shared_compare(audit->shared, at,
 					       has_chain(audit, chain->table, chain->name), n_lost,
 					       err);
@@ -385,10 +383,11 @@ static int step_read(struct nft_audit *audit, const struct ruleset_input *input,
 	return 1;
 }
 
-static int step_add(struct nft_audit *audit, const struct ruleset_input *input, struct err *err)
+static int step_add(struct nft_audit *audit, const struct ruleset_input *input attr_unused,
+		    struct err *err)
 {
-	bool more = looks_at_shared(audit) && nft_shared_add(audit->shared, audit->ruleset, input,
-							     NFT_LINK_PIECE, &audit->at);
+	bool more =
+		looks_at_shared(audit) && nft_shared_add(audit->shared, NFT_LINK_PIECE, &audit->at);
 	int r;
 
 	if (audit->merged && more)
@@ -460,7 +459,8 @@ static void put_canaries(struct nft_audit *audit)
 	}
 }
 
-static int step_last(struct nft_audit *audit, const struct ruleset_input *input, struct err *err)
+static int step_last(struct nft_audit *audit, const struct ruleset_input *input attr_unused,
+		     struct err *err)
 {
 	uint32_t generation = audit->events->generation(audit->events->arg);
 	int r;
@@ -468,7 +468,7 @@ static int step_last(struct nft_audit *audit, const struct ruleset_input *input,
 	if (!audit->merged)
 		nft_link_reset(audit->link);
 	if (looks_at_shared(audit))
-		nft_shared_finish(audit->shared, audit->ruleset, input);
+		nft_shared_finish(audit->shared);
 	nft_link_subject(audit->link, NULL);
 	r = put_jumps(audit, err);
 	if (r < 0)

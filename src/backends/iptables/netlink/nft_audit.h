@@ -75,7 +75,7 @@ struct nft_audit *nft_audit_new(struct nft_link *link, struct ruleset *ruleset,
 struct nft_audit *nft_audit_free(struct nft_audit *audit); /* accepts NULL, returns NULL */
 
 /*
- * The next step; input as for ruleset_write_shared(). 1: go on; 0: done. -ESTALE: somebody changed
+ * The next step; input as for ruleset_fixed(). 1: go on; 0: done. -ESTALE: somebody changed
  * what was compared, begin again; other errors: the kernel refused what belongs to no Service.
  */
 int nft_audit_step(struct nft_audit *audit, const struct ruleset_input *input, struct err *err);

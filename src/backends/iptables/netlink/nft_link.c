@@ -253,16 +253,19 @@ void nft_link_rules_done(struct nft_link_rules *rules)
 	*rules = (struct nft_link_rules){0};
 }
 
+void nft_link_know(struct nft_link *link, unsigned int number, const struct nft_link_rules *rules)
+{
+	nft_state_forget(link->state, number, NULL, NULL);
+	for (size_t i = 0; i < rules->n; i++)
+		nft_state_add(link->state, number, rules->v[i].digest, rules->v[i].handle);
+}
+
 int nft_link_learn(struct nft_link *link, enum table table, const char *chain, struct err *err)
 {
 	cleanup_nft_link_rules struct nft_link_rules rules = {0};
-	unsigned int number = nft_state_chain(link->state, table, chain);
 	int r = nft_link_read(link, table, chain, &rules, err);
 
-	if (r < 0)
-		return r;
-	nft_state_forget(link->state, number, NULL, NULL);
-	for (size_t i = 0; i < rules.n; i++)
-		nft_state_add(link->state, number, rules.v[i].digest, rules.v[i].handle);
-	return 0;
+	if (r >= 0)
+		nft_link_know(link, nft_state_chain(link->state, table, chain), &rules);
+	return r;
 }

@@ -87,7 +87,9 @@ struct nft_link_rules {
 int nft_link_read(struct nft_link *link, enum table table, const char *chain,
 		  struct nft_link_rules *ret, struct err *err);
 void nft_link_rules_done(struct nft_link_rules *rules);
-/* The same for a shared chain: what link->state knows of it is replaced. */
+/* These are the rules of a shared chain: what link->state knows of it is replaced. */
+void nft_link_know(struct nft_link *link, unsigned int number, const struct nft_link_rules *rules);
+/* Reads them, too. */
 int nft_link_learn(struct nft_link *link, enum table table, const char *chain, struct err *err);
 
 #define cleanup_nft_link_rules attr_cleanup(nft_link_rules_done)

@@ -7,9 +7,8 @@
 #include "xtables/nft_rule.h"
 
 /*
- * The ruleset tells all shared rules in one go, always in the same order. The first time their
- * digests are noted, one `struct wanted` each; later they are told again and counted along, and
- * those that are due go into the batch. So no rule is ever kept.
+ * Of each wanted rule a digest is kept, and where it came from: so many bytes for 10,000 Services are
+ * little, their rules are not. A rule that has to be written is made again, with the list that it is in.
  */
 
 enum when {
@@ -20,211 +19,140 @@ enum when {
 
 struct wanted {
 	uint64_t digest;
-	uint64_t handle;   /* of the rule that is there; 0: none */
-	uint32_t position; /* of that rule in the kernel's chain */
-	uint32_t subject;  /* counted from 1; 0: fixed */
-	uint16_t chain;
-	uint8_t when; /* enum when */
-	bool left;    /* of a Service that is left as it is */
-	bool leading; /* as the rule is */
+	uint64_t handle;       /* of the rule that is there; 0: none */
+	uint32_t position;     /* of that rule in the kernel's chain */
+	uint32_t source, item; /* of ruleset_make_shared(), and its place in that list */
+	uint32_t group;        /* counted from 1, of all chains; 0: fixed */
+	uint8_t when;          /* enum when */
+	bool left;             /* of a Service that is left as it is */
+	bool leading;          /* as the rule is */
 };
 
-struct leaving {
-	uint64_t digest;
-	uint64_t handle;
-	uint16_t chain;
-};
-
-enum mode {
-	MODE_COLLECT = 0,
-	MODE_ADD,
-	MODE_FINISH,
+struct chain {
+	const struct rule_chain *fixed; /* its name, and more than that */
+	unsigned int number;            /* in link->state */
+	struct wanted *v;
+	size_t n, capacity;
+	size_t n_entries; /* of Services, among them */
+	/* what was decided */
+	bool refill; /* empty it and write all of it */
+	bool changes;
+	bool appends;  /* some of what is added goes to the end */
+	bool followed; /* other rules than leading ones stand there: those go to the head */
+	struct nft_link_rules leaving;
 };
 
 struct nft_shared {
-	struct txn txn;
 	struct nft_link *link;
+	struct ruleset *ruleset;
 	const struct map *left;
 	nft_difference_fn *differs;
 	void *arg;
 
-	enum mode mode;
-	struct nft_shared_chain *chains;
+	struct chain *chains;
 	size_t n_chains, chains_capacity;
-	struct wanted *wanted;
-	size_t n_wanted, wanted_capacity;
-	struct leaving *leaving;
-	size_t n_leaving, leaving_capacity;
-	struct nft_link_rules rules; /* the kernel's, of one chain */
-
-	/* while it is told */
-	uint32_t subject, n_subjects;
-	bool subject_left;
-	size_t at; /* of the next rule in `wanted` */
-	size_t from, size;
-	bool full;
-	uint16_t last_chain;
+	/* the list that was made last, and how far it was gone through */
+	struct rule_list list; /* without an arena: none */
+	size_t source, at;
+	const struct rule_item *item;
 };
 
-/* -- what is told */
-
-static uint16_t find_chain(struct nft_shared *shared, enum table table, const char *name)
-{
-	for (size_t i = 0; i < shared->n_chains; i++) {
-		size_t at = (shared->last_chain + i) % shared->n_chains;
-
-		if (shared->chains[at].table == table && streq(shared->chains[at].name, name))
-			return shared->last_chain = (uint16_t)at;
-	}
-	assert(!"a rule of a shared chain that was not declared");
-	return 0;
-}
-
-static void take_chain(struct txn *txn, enum table table, const char *name)
-{
-	struct nft_shared *shared = (struct nft_shared *)txn;
-	struct nft_shared_chain *chain;
-
-	if (shared->mode != MODE_COLLECT)
-		return;
-	array_grow(&shared->chains, &shared->chains_capacity, shared->n_chains,
-		   sizeof(*shared->chains));
-	chain = &shared->chains[shared->n_chains++];
-	*chain = (struct nft_shared_chain){
-		.table = table,
-		.number = nft_state_chain(shared->link->state, table, name),
-	};
-	strncpy(chain->name, name, sizeof(chain->name) - 1);
-}
-
-static void collect_rule(struct nft_shared *shared, const struct rule *rule)
-{
-	uint16_t chain = find_chain(shared, rule->table, rule->chain);
-
-	array_grow(&shared->wanted, &shared->wanted_capacity, shared->n_wanted,
-		   sizeof(*shared->wanted));
-	shared->wanted[shared->n_wanted++] = (struct wanted){
-		.digest = nft_rule_digest(shared->link->family, rule),
-		.subject = shared->subject,
-		.chain = chain,
-		.left = shared->subject_left,
-		.leading = rule->leading,
-	};
-	shared->chains[chain].n_rules++;
-	shared->chains[chain].n_entries += shared->subject != 0;
-}
-
-static void add_rule(struct nft_shared *shared, const struct rule *rule)
-{
-	size_t at = shared->at++;
-
-	if (at < shared->from || shared->full || shared->wanted[at].when != WHEN_ADD ||
-	    shared->subject_left)
-		return;
-	if (rule->leading && shared->chains[shared->wanted[at].chain].followed)
-		nft_link_prepend(shared->link, rule);
-	else
-		nft_link_append(shared->link, rule);
-	if (nft_batch_size(shared->link->batch) >= shared->size) {
-		shared->full = true;
-		shared->from = at + 1;
-	}
-}
-
-static void finish_rule(struct nft_shared *shared, const struct rule *rule)
-{
-	if (shared->wanted[shared->at++].when == WHEN_LAST && !shared->subject_left)
-		nft_link_append(shared->link, rule);
-}
-
-static void take_rule(struct txn *txn, const struct rule *rule)
-{
-	struct nft_shared *shared = (struct nft_shared *)txn;
-
-	switch (shared->mode) {
-	case MODE_COLLECT:
-		collect_rule(shared, rule);
-		break;
-	case MODE_ADD:
-		add_rule(shared, rule);
-		break;
-	case MODE_FINISH:
-		finish_rule(shared, rule);
-		break;
-	}
-}
-
-static void take_subject(struct txn *txn, const char *key)
-{
-	struct nft_shared *shared = (struct nft_shared *)txn;
-
-	shared->subject = key ? ++shared->n_subjects : 0;
-	shared->subject_left = key && map_get(shared->left, key);
-	if (shared->mode != MODE_COLLECT)
-		nft_link_subject(shared->link, key);
-}
-
-/* What is compared with the kernel is a whole wanted state: nothing is ever taken out of it. */
-static void refuse_remove_rule(struct txn *txn attr_unused, const struct rule *rule attr_unused)
-{
-	assert(!"a wanted state removes no rule");
-}
-
-static void refuse_delete_chain(struct txn *txn attr_unused, enum table table attr_unused,
-				const char *name attr_unused)
-{
-	assert(!"a wanted state deletes no chain");
-}
-
-static const struct txn_ops shared_ops = {
-	.chain = take_chain,
-	.rule = take_rule,
-	.remove_rule = refuse_remove_rule,
-	.delete_chain = refuse_delete_chain,
-	.subject = take_subject,
-};
-
-struct nft_shared *nft_shared_new(struct nft_link *link, const struct map *left,
-				  nft_difference_fn *differs, void *arg)
+struct nft_shared *nft_shared_new(struct nft_link *link, struct ruleset *ruleset,
+				  const struct map *left, nft_difference_fn *differs, void *arg)
 {
 	struct nft_shared *shared = xcalloc(1, sizeof(*shared));
 
-	shared->txn.ops = &shared_ops;
 	shared->link = link;
+	shared->ruleset = ruleset;
 	shared->left = left;
 	shared->differs = differs;
 	shared->arg = arg;
 	return shared;
 }
 
+static void forget(struct nft_shared *shared)
+{
+	for (size_t i = 0; i < shared->n_chains; i++) {
+		free(shared->chains[i].v);
+		nft_link_rules_done(&shared->chains[i].leaving);
+	}
+	shared->n_chains = 0;
+	rule_list_done(&shared->list);
+}
+
 struct nft_shared *nft_shared_free(struct nft_shared *shared)
 {
 	if (!shared)
 		return NULL;
+	forget(shared);
 	free(shared->chains);
-	free(shared->wanted);
-	free(shared->leaving);
-	nft_link_rules_done(&shared->rules);
 	free(shared);
 	return NULL;
 }
 
-static void tell(struct nft_shared *shared, enum mode mode, struct ruleset *ruleset,
-		 const struct ruleset_input *input)
+/* -- what is wanted */
+
+static struct chain *find_chain(const struct nft_shared *shared, const struct rule *rule)
 {
-	shared->mode = mode;
-	shared->subject = shared->n_subjects = 0;
-	shared->subject_left = false;
-	shared->at = 0;
-	shared->last_chain = 0;
-	ruleset_write_shared(ruleset, input, &shared->txn);
+	for (size_t i = 0; i < shared->n_chains; i++)
+		if (shared->chains[i].fixed->table == rule->table &&
+		    streq(shared->chains[i].fixed->name, rule->chain))
+			return &shared->chains[i];
+	assert(!"a rule of a shared chain that was not declared");
+	return shared->chains;
 }
 
-void nft_shared_collect(struct nft_shared *shared, struct ruleset *ruleset,
-			const struct ruleset_input *input)
+static bool is_left(const struct nft_shared *shared, const struct rule_item *item)
 {
-	shared->n_chains = shared->n_wanted = shared->n_leaving = 0;
-	tell(shared, MODE_COLLECT, ruleset, input);
+	return item->subject && map_get(shared->left, item->subject);
+}
+
+static void collect_rule(struct nft_shared *shared, const struct wanted *wanted,
+			 const struct rule_item *item)
+{
+	struct chain *chain = find_chain(shared, &item->rule);
+
+	array_grow(&chain->v, &chain->capacity, chain->n, sizeof(*chain->v));
+	chain->v[chain->n] = *wanted;
+	chain->v[chain->n].digest = nft_rule_digest(shared->link->family, &item->rule);
+	chain->v[chain->n].left = is_left(shared, item);
+	chain->v[chain->n].leading = item->rule.leading;
+	chain->n++;
+	chain->n_entries += wanted->group != 0;
+}
+
+static void collect_source(struct nft_shared *shared, size_t source, uint32_t *n_groups)
+{
+	struct wanted wanted = {.source = (uint32_t)source};
+	cleanup_rule_list struct rule_list list;
+	const struct rule_item *last = NULL;
+
+	ruleset_make_shared(shared->ruleset, source, &list);
+	for (const struct rule_item *item = list.items; item; item = item->next, wanted.item++) {
+		if (!item->subject)
+			wanted.group = 0;
+		else if (!last || item->subject != last->subject || item->group != last->group)
+			wanted.group = ++*n_groups;
+		collect_rule(shared, &wanted, item);
+		last = item;
+	}
+}
+
+void nft_shared_collect(struct nft_shared *shared, const struct rule_list *fixed)
+{
+	uint32_t n_groups = 0;
+
+	forget(shared);
+	for (const struct rule_chain *chain = fixed->chains; chain; chain = chain->next) {
+		array_grow(&shared->chains, &shared->chains_capacity, shared->n_chains,
+			   sizeof(*shared->chains));
+		shared->chains[shared->n_chains++] = (struct chain){
+			.fixed = chain,
+			.number = nft_state_chain(shared->link->state, chain->table, chain->name),
+		};
+	}
+	for (size_t i = 0; i < ruleset_n_shared(shared->ruleset); i++)
+		collect_source(shared, i, &n_groups);
 }
 
 size_t nft_shared_n_chains(const struct nft_shared *shared)
@@ -232,9 +160,11 @@ size_t nft_shared_n_chains(const struct nft_shared *shared)
 	return shared->n_chains;
 }
 
-const struct nft_shared_chain *nft_shared_chain(const struct nft_shared *shared, size_t index)
+const struct rule_chain *nft_shared_chain(const struct nft_shared *shared, size_t index,
+					  unsigned int *ret_number)
 {
-	return &shared->chains[index];
+	*ret_number = shared->chains[index].number;
+	return shared->chains[index].fixed;
 }
 
 /* -- comparing */
@@ -272,58 +202,53 @@ static struct wanted *find_wanted(const struct by_digest *index, size_t n, uint6
 	return low < n && index[low].digest == digest ? index[low].wanted : NULL;
 }
 
-static void leave(struct nft_shared *shared, size_t chain, uint64_t digest, uint64_t handle)
+static void leave(struct chain *chain, uint64_t digest, uint64_t handle)
 {
-	array_grow(&shared->leaving, &shared->leaving_capacity, shared->n_leaving,
-		   sizeof(*shared->leaving));
-	shared->leaving[shared->n_leaving++] = (struct leaving){digest, handle, (uint16_t)chain};
-	shared->chains[chain].n_remove++;
+	struct nft_link_rules *leaving = &chain->leaving;
+
+	array_grow(&leaving->v, &leaving->capacity, leaving->n, sizeof(*leaving->v));
+	leaving->v[leaving->n++] = (struct nft_link_rule){digest, handle};
+	chain->changes = true;
 }
 
-/* Gives each rule that is there to one that wants it. Returns how many nobody wants. */
-static size_t match_rules(struct nft_shared *shared, size_t index)
+/* Gives each rule that is there to one that wants it. Returns how many are wanted by none. */
+static size_t match_rules(struct nft_shared *shared, struct chain *chain,
+			  const struct nft_link_rules *there)
 {
-	size_t n = shared->chains[index].n_rules;
-	cleanup_free struct by_digest *sorted = xcalloc(n + 1, sizeof(*sorted));
-	size_t at = 0, extra = 0;
+	cleanup_free struct by_digest *sorted = xcalloc(chain->n + 1, sizeof(*sorted));
+	size_t extra = 0;
 
-	for (size_t i = 0; i < shared->n_wanted; i++)
-		if (shared->wanted[i].chain == index)
-			sorted[at++] =
-				(struct by_digest){shared->wanted[i].digest, &shared->wanted[i]};
-	if (n > 1)
-		qsort(sorted, n, sizeof(*sorted), compare_by_digest);
-	for (size_t i = 0; i < shared->rules.n; i++) {
-		const struct nft_link_rule *rule = &shared->rules.v[i];
-		struct wanted *wanted = find_wanted(sorted, n, rule->digest);
+	for (size_t i = 0; i < chain->n; i++)
+		sorted[i] = (struct by_digest){chain->v[i].digest, &chain->v[i]};
+	if (chain->n > 1)
+		qsort(sorted, chain->n, sizeof(*sorted), compare_by_digest);
+	for (size_t i = 0; i < there->n; i++) {
+		struct wanted *wanted = find_wanted(sorted, chain->n, there->v[i].digest);
 
 		if (wanted) {
-			wanted->handle = rule->handle;
+			wanted->handle = there->v[i].handle;
 			wanted->position = (uint32_t)i;
 			continue;
 		}
 		extra++;
 		if (shared->left->count == 0)
-			leave(shared, index, rule->digest, rule->handle);
+			leave(chain, there->v[i].digest, there->v[i].handle);
 	}
 	return extra;
 }
 
-/* Rules of one owner in one chain: wanted[first], and on to `end`, of this chain. */
-static void replace_group(struct nft_shared *shared, size_t index, size_t first, size_t end,
-			  enum when when)
+/* Rules of one owner: v[first], and on to `end`. */
+static void replace_group(struct chain *chain, size_t first, size_t end, enum when when)
 {
 	for (size_t i = first; i < end; i++) {
-		struct wanted *wanted = &shared->wanted[i];
+		struct wanted *wanted = &chain->v[i];
 
-		if (wanted->chain != index)
-			continue;
 		if (wanted->handle)
-			leave(shared, index, wanted->digest, wanted->handle);
+			leave(chain, wanted->digest, wanted->handle);
 		wanted->handle = 0;
 		wanted->when = (uint8_t)when;
-		shared->chains[index].n_add++;
-		shared->chains[index].appends = shared->chains[index].appends || !wanted->leading;
+		chain->changes = true;
+		chain->appends = chain->appends || !wanted->leading;
 	}
 }
 
@@ -334,16 +259,13 @@ struct order {
 	uint32_t first, last; /* positions of the foremost and the hindmost */
 };
 
-static struct order look_at_group(const struct nft_shared *shared, size_t index, size_t first,
-				  size_t end)
+static struct order look_at_group(const struct chain *chain, size_t first, size_t end)
 {
 	struct order order = {.complete = true, .right = true};
 
 	for (size_t i = first; i < end; i++) {
-		const struct wanted *wanted = &shared->wanted[i];
+		const struct wanted *wanted = &chain->v[i];
 
-		if (wanted->chain != index)
-			continue;
 		order.complete = order.complete && wanted->handle;
 		order.right = order.complete && order.right &&
 			      (!order.any || wanted->position > order.last);
@@ -357,47 +279,32 @@ static struct order look_at_group(const struct nft_shared *shared, size_t index,
 }
 
 /* The end of the group that begins at first: the next rule of another owner. */
-static size_t group_end(const struct nft_shared *shared, size_t first)
+static size_t group_end(const struct chain *chain, size_t first)
 {
 	size_t end = first + 1;
 
-	while (end < shared->n_wanted &&
-	       shared->wanted[end].subject == shared->wanted[first].subject)
+	while (end < chain->n && chain->v[end].group == chain->v[first].group)
 		end++;
 	return end;
 }
 
-static bool has_rule_of(const struct nft_shared *shared, size_t index, size_t first, size_t end)
-{
-	for (size_t i = first; i < end; i++)
-		if (shared->wanted[i].chain == index)
-			return true;
-	return false;
-}
-
 /* Behind which place no rule leads. 0: none is there. */
-static uint32_t end_of_leading(const struct nft_shared *shared, size_t index)
+static uint32_t end_of_leading(const struct chain *chain)
 {
 	uint32_t end = 0;
 
-	for (size_t i = 0; i < shared->n_wanted; i++) {
-		const struct wanted *wanted = &shared->wanted[i];
-
-		if (wanted->chain == index && wanted->leading && wanted->handle)
-			end = MAX(end, wanted->position + 1);
-	}
+	for (size_t i = 0; i < chain->n; i++)
+		if (chain->v[i].leading && chain->v[i].handle)
+			end = MAX(end, chain->v[i].position + 1);
 	return end;
 }
 
 /* Do rules stand there that lead before none? */
-static bool is_followed(const struct nft_shared *shared, size_t index, size_t extra)
+static bool is_followed(const struct chain *chain, size_t extra)
 {
-	for (size_t i = 0; i < shared->n_wanted; i++) {
-		const struct wanted *wanted = &shared->wanted[i];
-
-		if (wanted->chain == index && !wanted->leading && wanted->handle)
+	for (size_t i = 0; i < chain->n; i++)
+		if (!chain->v[i].leading && chain->v[i].handle)
 			return true;
-	}
 	return extra > 0;
 }
 
@@ -406,72 +313,53 @@ static bool is_followed(const struct nft_shared *shared, size_t index, size_t ex
  * all others: what follows too early moves to the end. Fixed rules before them mean that the chain is
  * filled anew when anything else would be wrong; those behind them must be the last, in any order.
  */
-static void decide_entries(struct nft_shared *shared, size_t index)
+static void decide_entries(struct chain *chain)
 {
-	struct nft_shared_chain *chain = &shared->chains[index];
-	uint32_t early = end_of_leading(shared, index);
+	uint32_t early = end_of_leading(chain);
 	uint32_t last = 0;
 	bool any = false, seen_entry = false;
 
-	for (size_t first = 0, end; first < shared->n_wanted; first = end) {
-		bool fixed = shared->wanted[first].subject == 0;
+	for (size_t first = 0, end; first < chain->n; first = end) {
+		bool fixed = chain->v[first].group == 0;
 		struct order order;
 
-		end = group_end(shared, first);
-		if (!has_rule_of(shared, index, first, end))
-			continue;
+		end = group_end(chain, first);
 		seen_entry = seen_entry || !fixed;
-		if (shared->wanted[first].left)
+		if (chain->v[first].left)
 			continue;
-		order = look_at_group(shared, index, first, end);
+		order = look_at_group(chain, first, end);
 		if (fixed && !seen_entry && (!order.right || order.first > 0))
 			chain->refill = true;
 		else if (fixed && seen_entry &&
 			 (!order.complete || chain->appends || (any && order.first < last)))
-			replace_group(shared, index, first, end, WHEN_LAST);
+			replace_group(chain, first, end, WHEN_LAST);
 		else if (!fixed &&
-			 (!order.right || (!shared->wanted[first].leading && order.first < early)))
-			replace_group(shared, index, first, end, WHEN_ADD);
+			 (!order.right || (!chain->v[first].leading && order.first < early)))
+			replace_group(chain, first, end, WHEN_ADD);
 		else if (!fixed)
 			last = any ? MAX(last, order.last) : order.last;
 		any = any || (!fixed && order.right);
 	}
 }
 
-static void decide(struct nft_shared *shared, size_t index, size_t extra)
+static void decide(const struct nft_shared *shared, struct chain *chain, size_t extra)
 {
-	struct nft_shared_chain *chain = &shared->chains[index];
-
-	chain->followed = is_followed(shared, index, extra);
+	chain->followed = is_followed(chain, extra);
 	if (chain->n_entries == 0)
 		chain->refill = (extra > 0 && shared->left->count == 0) ||
-				!look_at_group(shared, index, 0, shared->n_wanted).right;
+				!look_at_group(chain, 0, chain->n).right;
 	else
-		decide_entries(shared, index);
-	if (!chain->refill)
-		return;
-	for (size_t i = 0; i < shared->n_wanted; i++)
-		if (shared->wanted[i].chain == index)
-			shared->wanted[i].when = WHEN_LAST;
+		decide_entries(chain);
+	for (size_t i = 0; chain->refill && i < chain->n; i++)
+		chain->v[i].when = WHEN_LAST;
 }
 
-/* The handles of what is there are known from now on. */
-static void learn(struct nft_shared *shared, const struct nft_shared_chain *chain)
-{
-	struct nft_state *state = shared->link->state;
-
-	nft_state_forget(state, chain->number, NULL, NULL);
-	for (size_t i = 0; i < shared->rules.n; i++)
-		nft_state_add(state, chain->number, shared->rules.v[i].digest,
-			      shared->rules.v[i].handle);
-}
-
-static size_t count_missing(const struct nft_shared *shared, size_t index)
+static size_t count_missing(const struct chain *chain)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < shared->n_wanted; i++)
-		n += shared->wanted[i].chain == index && !shared->wanted[i].handle;
+	for (size_t i = 0; i < chain->n; i++)
+		n += !chain->v[i].handle;
 	return n;
 }
 
@@ -479,69 +367,64 @@ static size_t count_missing(const struct nft_shared *shared, size_t index)
  * Gives each known handle to one that wants it; the order is what it was. False, and nothing is
  * given: another number of rules is missing than are said to be lost.
  */
-static bool match_known(struct nft_shared *shared, size_t index, size_t n_lost)
+static bool match_known(const struct nft_shared *shared, struct chain *chain, size_t n_lost)
 {
 	struct nft_state *state = shared->link->state;
-	unsigned int number = shared->chains[index].number;
 	uint32_t position = 0;
 	bool right;
 
-	for (size_t i = 0; i < shared->n_wanted; i++) {
-		struct wanted *wanted = &shared->wanted[i];
+	for (size_t i = 0; i < chain->n; i++)
+		if (nft_state_take(state, chain->number, chain->v[i].digest, &chain->v[i].handle))
+			chain->v[i].position = position++;
+	right = count_missing(chain) == n_lost;
+	for (size_t i = 0; i < chain->n; i++) {
+		struct wanted *wanted = &chain->v[i];
 
-		if (wanted->chain == index &&
-		    nft_state_take(state, number, wanted->digest, &wanted->handle))
-			wanted->position = position++;
-	}
-	right = count_missing(shared, index) == n_lost;
-	for (size_t i = 0; i < shared->n_wanted; i++) {
-		struct wanted *wanted = &shared->wanted[i];
-
-		if (wanted->chain != index || !wanted->handle)
+		if (!wanted->handle)
 			continue;
-		nft_state_add(state, number, wanted->digest, wanted->handle);
+		nft_state_add(state, chain->number, wanted->digest, wanted->handle);
 		if (!right)
 			wanted->handle = 0;
 	}
 	return right;
 }
 
-static int match_read(struct nft_shared *shared, size_t index, bool there, size_t *ret_extra,
+/* The handles of what is there are known from now on. */
+static int match_read(struct nft_shared *shared, struct chain *chain, bool there, size_t *ret_extra,
 		      struct err *err)
 {
-	const struct nft_shared_chain *chain = &shared->chains[index];
+	cleanup_nft_link_rules struct nft_link_rules rules = {0};
+	const struct rule_chain *fixed = chain->fixed;
 	int r = 0;
 
-	shared->rules.n = 0;
 	if (there)
-		r = nft_link_read(shared->link, chain->table, chain->name, &shared->rules, err);
+		r = nft_link_read(shared->link, fixed->table, fixed->name, &rules, err);
 	if (r < 0)
-		return err_wrap(err, r, "reading chain %s of table %s", chain->name,
-				table_name(chain->table));
-	learn(shared, chain);
-	*ret_extra = match_rules(shared, index);
+		return err_wrap(err, r, "reading chain %s of table %s", fixed->name,
+				table_name(fixed->table));
+	nft_link_know(shared->link, chain->number, &rules);
+	*ret_extra = match_rules(shared, chain, &rules);
 	return 0;
 }
 
 int nft_shared_compare(struct nft_shared *shared, size_t index, bool there, size_t n_lost,
 		       struct err *err)
 {
-	struct nft_shared_chain *chain = &shared->chains[index];
+	struct chain *chain = &shared->chains[index];
 	size_t missing, extra = 0;
 	int r = 0;
 
-	if (n_lost == 0 || !there || !match_known(shared, index, n_lost))
-		r = match_read(shared, index, there, &extra, err);
+	if (n_lost == 0 || !there || !match_known(shared, chain, n_lost))
+		r = match_read(shared, chain, there, &extra, err);
 	if (r < 0)
 		return r;
-	chain->compared = true;
-	missing = count_missing(shared, index);
-	decide(shared, index, extra);
-	if (!chain->refill && chain->n_add == 0 && chain->n_remove == 0)
+	missing = count_missing(chain);
+	decide(shared, chain, extra);
+	if (!chain->refill && !chain->changes)
 		return 0;
 	shared->differs(shared->arg, &(struct nft_difference){
-					     .table = chain->table,
-					     .chain = chain->name,
+					     .table = chain->fixed->table,
+					     .chain = chain->fixed->name,
 					     .missing = missing,
 					     .extra = extra,
 				     });
@@ -550,38 +433,90 @@ int nft_shared_compare(struct nft_shared *shared, size_t index, bool there, size
 
 /* -- writing */
 
-bool nft_shared_add(struct nft_shared *shared, struct ruleset *ruleset,
-		    const struct ruleset_input *input, size_t size, size_t *at)
+/* The rule that is wanted. Asked for in order, the lists are made once for each chain. */
+static const struct rule_item *fetch(struct nft_shared *shared, const struct wanted *wanted)
 {
-	shared->from = *at;
-	shared->size = size;
-	shared->full = false;
-	tell(shared, MODE_ADD, ruleset, input);
-	*at = shared->full ? shared->from : shared->n_wanted;
-	return shared->full;
+	if (!shared->list.arena || shared->source != wanted->source) {
+		rule_list_done(&shared->list);
+		ruleset_make_shared(shared->ruleset, wanted->source, &shared->list);
+		shared->source = wanted->source;
+		shared->item = NULL;
+	}
+	if (!shared->item || shared->at > wanted->item) {
+		shared->item = shared->list.items;
+		shared->at = 0;
+	}
+	for (; shared->at < wanted->item; shared->at++)
+		shared->item = shared->item->next;
+	return shared->item;
 }
 
-void nft_shared_finish(struct nft_shared *shared, struct ruleset *ruleset,
-		       const struct ruleset_input *input)
+static void write_rule(struct nft_shared *shared, const struct chain *chain,
+		       const struct wanted *wanted)
 {
-	nft_link_subject(shared->link, NULL);
-	for (size_t i = 0; i < shared->n_leaving; i++) {
-		const struct leaving *leaving = &shared->leaving[i];
-		const struct nft_shared_chain *chain = &shared->chains[leaving->chain];
+	const struct rule_item *item = fetch(shared, wanted);
 
-		if (chain->refill)
-			continue;
-		nft_link_delete_rule(shared->link, chain->table, chain->name, leaving->handle);
-		nft_state_remove(shared->link->state, chain->number, leaving->digest,
-				 leaving->handle);
+	if (is_left(shared, item))
+		return;
+	nft_link_subject(shared->link, item->subject);
+	if (wanted->when == WHEN_ADD && wanted->leading && chain->followed)
+		nft_link_prepend(shared->link, &item->rule);
+	else
+		nft_link_append(shared->link, &item->rule);
+}
+
+/* From the at-th rule of all chains on, until the batch is that large. */
+static bool write_due(struct nft_shared *shared, enum when when, size_t size, size_t *at)
+{
+	size_t from = *at, before = 0;
+
+	for (size_t i = 0; i < shared->n_chains; before += shared->chains[i].n, i++) {
+		const struct chain *chain = &shared->chains[i];
+
+		for (size_t j = MAX(from, before) - before; j < chain->n; j++) {
+			if (nft_batch_size(shared->link->batch) >= size) {
+				*at = before + j;
+				return true;
+			}
+			if (chain->v[j].when == when)
+				write_rule(shared, chain, &chain->v[j]);
+		}
 	}
-	for (size_t i = 0; i < shared->n_chains; i++) {
-		const struct nft_shared_chain *chain = &shared->chains[i];
+	*at = MAX(from, before);
+	rule_list_done(&shared->list);
+	return false;
+}
 
-		if (!chain->refill)
+bool nft_shared_add(struct nft_shared *shared, size_t size, size_t *at)
+{
+	return write_due(shared, WHEN_ADD, size, at);
+}
+
+static void remove_leaving(struct nft_shared *shared, const struct chain *chain)
+{
+	for (size_t i = 0; i < chain->leaving.n; i++) {
+		const struct nft_link_rule *rule = &chain->leaving.v[i];
+
+		nft_link_delete_rule(shared->link, chain->fixed->table, chain->fixed->name,
+				     rule->handle);
+		nft_state_remove(shared->link->state, chain->number, rule->digest, rule->handle);
+	}
+}
+
+void nft_shared_finish(struct nft_shared *shared)
+{
+	size_t at = 0;
+
+	nft_link_subject(shared->link, NULL);
+	for (size_t i = 0; i < shared->n_chains; i++) {
+		const struct chain *chain = &shared->chains[i];
+
+		if (!chain->refill) {
+			remove_leaving(shared, chain);
 			continue;
-		nft_link_flush(shared->link, chain->table, chain->name);
+		}
+		nft_link_flush(shared->link, chain->fixed->table, chain->fixed->name);
 		nft_state_forget(shared->link->state, chain->number, NULL, NULL);
 	}
-	tell(shared, MODE_FINISH, ruleset, input);
+	write_due(shared, WHEN_LAST, SIZE_MAX, &at);
 }

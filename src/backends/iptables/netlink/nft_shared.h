@@ -7,9 +7,8 @@
  *
  * In a chain with entries of Services those that lead come first. Else the order among Services, and
  * among the ports of one, is free; that within a port is not, and fixed rules behind the entries stay
- * behind them. A chain of fixed
- * rules alone has one order. Rules that nobody wants leave, whoever wrote them: these chains are
- * ours.
+ * behind them. A chain of fixed rules alone has one order. Rules that no list has leave, whichever
+ * program wrote them: these chains are ours.
  *
  *	nft_shared_collect()    what is wanted
  *	nft_shared_compare()    for each chain: reads it and decides what has to be done; where only known
@@ -23,35 +22,23 @@
 
 #include "backends/iptables/netlink/nft_own.h"
 #include "backends/iptables/ruleset.h"
-#include "base/map.h"
 
 struct nft_shared;
 
-struct nft_shared_chain {
-	enum table table;
-	char name[32];
-	unsigned int number;      /* in link->state */
-	uint32_t n_rules;         /* wanted */
-	uint32_t n_entries;       /* those of Services among them */
-	bool compared;            /* else it is left alone */
-	bool refill;              /* empty it and write all of it */
-	uint32_t n_remove, n_add; /* what was decided, when it is not filled anew */
-	bool appends;             /* and of those added some go to the end */
-	bool followed; /* other rules than leading ones stand there: those go to the head */
-};
-
 /*
  * All is borrowed. left: Services that the kernel refused, by key. Their entries are left as they
- * are, and as nobody can tell which unknown rule is one of them, none leaves while there are any.
+ * are, and as nothing tells which unknown rule is one of them, none leaves while there are any.
  */
-struct nft_shared *nft_shared_new(struct nft_link *link, const struct map *left,
-				  nft_difference_fn *differs, void *arg);
+struct nft_shared *nft_shared_new(struct nft_link *link, struct ruleset *ruleset,
+				  const struct map *left, nft_difference_fn *differs, void *arg);
 struct nft_shared *nft_shared_free(struct nft_shared *shared); /* accepts NULL, returns NULL */
 
-void nft_shared_collect(struct nft_shared *shared, struct ruleset *ruleset,
-			const struct ruleset_input *input);
+/* fixed: as ruleset_fixed() returns it. What is collected is good until the ruleset changes. */
+void nft_shared_collect(struct nft_shared *shared, const struct rule_list *fixed);
 size_t nft_shared_n_chains(const struct nft_shared *shared);
-const struct nft_shared_chain *nft_shared_chain(const struct nft_shared *shared, size_t index);
+/* Its table, its name, and its number in link->state. */
+const struct rule_chain *nft_shared_chain(const struct nft_shared *shared, size_t index,
+					  unsigned int *ret_number);
 
 /*
  * there: it exists, or may. n_lost: when so many rules are gone from link->state, and nothing else
@@ -64,7 +51,5 @@ int nft_shared_compare(struct nft_shared *shared, size_t index, bool there, size
  * Puts entries into the batch, up to about that many bytes. *at begins at 0 and says how far it came;
  * an older value repeats. False: there are no more.
  */
-bool nft_shared_add(struct nft_shared *shared, struct ruleset *ruleset,
-		    const struct ruleset_input *input, size_t size, size_t *at);
-void nft_shared_finish(struct nft_shared *shared, struct ruleset *ruleset,
-		       const struct ruleset_input *input);
+bool nft_shared_add(struct nft_shared *shared, size_t size, size_t *at);
+void nft_shared_finish(struct nft_shared *shared);

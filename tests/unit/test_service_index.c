@@ -47,12 +47,18 @@ static void make_rule(void *arg attr_unused, const char *key, const struct addr 
 static size_t apply(struct lab *lab)
 {
 	static const struct service_index_rules rules = {.make = make_rule};
+	cleanup_rule_list struct rule_list differ, gone;
 	size_t before = lab->kernel.operations;
 
 	service_index_settle(lab->index);
-	service_index_declare(lab->index, &lab->txn.txn);
-	service_index_write(lab->index, &rules, &lab->txn.txn);
-	service_index_delete(lab->index, &lab->txn.txn);
+	rule_list_init(&differ, 4096);
+	rule_list_init(&gone, 4096);
+	service_index_difference(lab->index, &rules, &differ, &gone);
+	txn_chains(&lab->txn.txn, &differ);
+	txn_chains(&lab->txn.txn, &gone);
+	txn_rules(&lab->txn.txn, &differ);
+	for (const struct rule_chain *chain = gone.chains; chain; chain = chain->next)
+		txn_delete_chain(&lab->txn.txn, TABLE_NAT, chain->name);
 	service_index_applied(lab->index);
 	return lab->kernel.operations - before;
 }

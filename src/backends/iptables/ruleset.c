@@ -522,29 +522,18 @@ static void write_whole_changes(struct ruleset *ruleset, struct txn *txn)
 	}
 }
 
-/* The index's chains that differ: emptied first, so that nothing leads to chains that services delete. */
-static void write_index(struct ruleset *ruleset, struct txn *txn, struct rule_delta_stats *stats)
-{
-	struct rule_facts facts = facts_of(ruleset);
-	struct index_rules rules = {&ruleset->services, &facts};
-	const struct service_index_rules source = index_rules_of(&rules);
-
-	stats->rules[TABLE_NAT] += service_index_write(ruleset->index, &source, txn);
-	stats->chains_deleted += service_index_delete(ruleset->index, txn);
-}
-
 /*
  * The rules at the end of nat KUBE-SERVICES are taken away and put there again when they change, or when
  * others came behind them. With an index they may be gone: the chain is being written anew.
  */
-static void write_fixed_delta(struct ruleset *ruleset, struct txn *txn,
+static void write_fixed_delta(struct ruleset *ruleset, bool gone, struct txn *txn,
 			      struct rule_delta_stats *stats)
 {
 	size_t at = 0;
 	struct rule_chain *last = rule_list_find(ruleset->fixed, TABLE_NAT, CHAIN_SERVICES);
 
 	rule_list_compare(ruleset->applied_fixed, ruleset->fixed);
-	if (ruleset->index && service_index_rewrites_services(ruleset->index)) {
+	if (gone) {
 		last->twin->differs = false;
 		last->differs = true;
 	} else if (stats->enters_services) {
@@ -571,22 +560,43 @@ static bool is_large(const struct ruleset *ruleset)
 	return n >= LARGE_DELTA;
 }
 
-/* What makes chains reachable, or unreachable: all in one transaction. */
+static void make_index_difference(struct ruleset *ruleset, struct rule_list *ret_differ,
+				  struct rule_list *ret_gone)
+{
+	struct rule_facts facts = facts_of(ruleset);
+	struct index_rules rules = {&ruleset->services, &facts};
+	const struct service_index_rules source = index_rules_of(&rules);
+
+	rule_list_init(ret_differ, 4096);
+	rule_list_init(ret_gone, 64);
+	if (ruleset->index)
+		service_index_difference(ruleset->index, &source, ret_differ, ret_gone);
+}
+
+/*
+ * What makes chains reachable, or unreachable: all in one transaction. Chains of the index that differ are emptied
+ * first, so that nothing leads to chains that services delete.
+ */
 static void write_entries(struct ruleset *ruleset, const struct ruleset_input *input, bool large,
 			  struct txn *txn)
 {
 	struct rule_delta_stats *stats = &ruleset->walk.stats;
+	cleanup_rule_list struct rule_list differ, gone;
 
 	make_fixed(ruleset, input);
-	if (ruleset->index)
-		service_index_declare(ruleset->index, txn);
+	make_index_difference(ruleset, &differ, &gone);
+	txn_chains(txn, &differ);
+	txn_chains(txn, &gone);
 	if (large)
 		write_changes(ruleset, RULE_DELTA_ENTRIES, txn);
 	else
 		write_whole_changes(ruleset, txn);
-	if (ruleset->index)
-		write_index(ruleset, txn, stats);
-	write_fixed_delta(ruleset, txn, stats);
+	stats->rules[TABLE_NAT] += txn_rules(txn, &differ);
+	for (const struct rule_chain *chain = gone.chains; chain; chain = chain->next) {
+		txn_delete_chain(txn, chain->table, chain->name);
+		stats->chains_deleted++;
+	}
+	write_fixed_delta(ruleset, rule_list_find(&differ, TABLE_NAT, CHAIN_SERVICES), txn, stats);
 }
 
 static bool write_delta(struct ruleset *ruleset, const struct ruleset_input *input, struct txn *txn)

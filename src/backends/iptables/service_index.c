@@ -5,54 +5,141 @@
 #include <stdlib.h>
 
 /*
- * A radix tree over addresses, four bits at a time. A node is a leaf with items (an address and a
- * Service), or it branches at one nibble, its depth; nibbles that all addresses below it share are
- * skipped, so that it has at least two children, or one leaf that others have left. Its place is the prefix by which its parent leads
- * to it, one nibble longer than the parent's depth, and its chain is named after that: a chain keeps
- * its name while the tree around it changes.
+ * The items (an address and a Service) are sorted, and the tree is worked out of them, four bits at a
+ * time: a node is a range of items. It is a leaf, or it branches at the first nibble in which its addresses
+ * differ, its depth. Its place is the prefix by which its parent leads to it, one nibble longer than the
+ * parent's depth, and its chain is named after that: a chain keeps its name while the tree around it
+ * changes. Two limits, not one, so that a Service that comes and goes does not split and merge each time.
  *
- * Adding and removing only mark the nodes on the way as touched. Settling walks those: leaves that
- * grew are split, trees that shrank become leaves, chains of nodes that are gone are remembered. Two
- * limits, not one, so that a Service that comes and goes does not split and merge each time.
- *
- * A node that differs from what stands is dirty and written whole: it has at most sixteen jumps or,
- * but for many rules with one address, sixteen others. So no rule is ever searched for.
+ * Nodes are listed parents first, which is the order of their places, so that two trees are compared in one
+ * walk. A node that differs from what stands is dirty and written whole: it has at most sixteen jumps or, but
+ * for many rules with one address, sixteen others. So no rule is ever searched for.
  */
 
 #define FAN_OUT 16
 
 struct index_item {
 	struct addr addr;
-	uint32_t n_rules;
-	char *key;
+	uint32_t n_rules; /* 0: it goes */
+	uint64_t serial;  /* a later one is larger */
+	const char *key;  /* owned */
 };
 
 struct index_node {
-	struct addr
-		sample; /* an address below it, now or once: nibbles before its depth are shared */
-	uint8_t length; /* nibbles of its place; 0: KUBE-SERVICES */
-	uint8_t depth;  /* of a branch */
-	bool touched;   /* by changes since the last were applied */
-	bool dirty;     /* differs from what stands */
-	bool stands;    /* its chain exists */
-	size_t n_rules; /* of all items at or below it */
-	struct index_node **children; /* FAN_OUT; NULL: a leaf */
-	struct index_item *items;
-	size_t n_items, capacity;
+	struct addr sample; /* an address below it */
+	uint8_t length;     /* nibbles of its place; 0: KUBE-SERVICES */
+	uint8_t depth;      /* 0 children: a leaf */
+	uint16_t children;  /* bits: the nibbles at its depth */
+	bool dirty;         /* differs from what stands */
+	uint32_t first, n;  /* items */
+	uint32_t end;       /* of the nodes below it, which come behind it */
+	uint64_t newest;    /* serial of them */
 };
 
-struct place {
-	struct addr addr;
-	uint8_t length; /* in nibbles */
+struct tree {
+	struct index_node *v; /* the root first */
+	size_t n, capacity;
 };
 
 struct service_index {
-	struct index_node *root;
-	size_t n_nodes;                  /* besides the root */
-	const struct index_node **order; /* numbered nodes, n_nodes of them; NULL: to be made */
-	struct place *gone;
+	struct index_item *items;
+	size_t n_items, n_sorted, capacity;
+	uint64_t serial;
+	bool changed;
+	size_t n_rules;
+	struct tree wanted, applied;
+	struct index_node *gone;
 	size_t n_gone, gone_capacity;
 };
+
+struct service_index *service_index_new(void)
+{
+	return xcalloc(1, sizeof(struct service_index));
+}
+
+struct service_index *service_index_free(struct service_index *index)
+{
+	if (!index)
+		return NULL;
+	for (size_t i = 0; i < index->n_items; i++)
+		free((void *)index->items[i].key);
+	free(index->items);
+	free(index->wanted.v);
+	free(index->applied.v);
+	free(index->gone);
+	free(index);
+	return NULL;
+}
+
+/* -- items */
+
+static int compare_items(const void *a, const void *b)
+{
+	const struct index_item *x = a, *y = b;
+	int order = memcmp(x->addr.bytes, y->addr.bytes, sizeof(x->addr.bytes));
+
+	return order ? order : strcmp(x->key, y->key);
+}
+
+void service_index_add(struct service_index *index, const char *key, const struct addr *addr)
+{
+	array_grow(&index->items, &index->capacity, index->n_items, sizeof(*index->items));
+	index->items[index->n_items++] =
+		(struct index_item){*addr, 1, ++index->serial, xstrdup(key)};
+	index->changed = true;
+}
+
+void service_index_remove(struct service_index *index, const char *key, const struct addr *addr)
+{
+	const struct index_item wanted = {.addr = *addr, .key = key};
+	struct index_item *item = index->n_sorted ? bsearch(&wanted, index->items, index->n_sorted,
+							    sizeof(wanted), compare_items)
+						  : NULL;
+
+	if (!item)
+		return;
+	item->n_rules = 0;
+	index->changed = true;
+}
+
+static void keep_item(struct service_index *index, struct index_item *to, size_t *n,
+		      struct index_item *item)
+{
+	struct index_item *last = *n ? &to[*n - 1] : NULL;
+
+	index->n_rules += item->n_rules;
+	if (item->n_rules > 0 && (!last || compare_items(last, item) != 0)) {
+		to[(*n)++] = *item;
+		return;
+	}
+	if (item->n_rules > 0) {
+		last->n_rules += item->n_rules;
+		last->serial = MAX(last->serial, item->serial);
+	}
+	free((void *)item->key);
+}
+
+/* Merges those that came, and drops those that went. */
+static void sort_items(struct service_index *index)
+{
+	struct index_item *old = index->items, *end = old + index->n_sorted;
+	struct index_item *new = end, *last = old + index->n_items;
+	struct index_item *to = xcalloc(index->n_items + 1, sizeof(*to));
+	size_t n = 0;
+
+	if (last - new > 1)
+		qsort(new, (size_t)(last - new), sizeof(*new), compare_items);
+	index->n_rules = 0;
+	while (old < end || new < last) {
+		bool first = new == last || (old < end && compare_items(old, new) <= 0);
+
+		keep_item(index, to, &n, first ? old++ : new ++);
+	}
+	free(index->items);
+	index->items = to;
+	index->capacity = index->n_items + 1;
+	index->n_items = index->n_sorted = n;
+}
 
 /* -- places */
 
@@ -63,13 +150,14 @@ static unsigned int nibble(const struct addr *addr, unsigned int at)
 	return at % 2 ? byte & 15 : byte >> 4;
 }
 
-/* The first nibble in which they differ, from `from` on; `to` when there is none before it. */
-static unsigned int first_difference(const struct addr *a, const struct addr *b, unsigned int from,
-				     unsigned int to)
+/* The first nibble in which they differ; `to` when there is none before it. */
+static unsigned int first_difference(const struct addr *a, const struct addr *b, unsigned int to)
 {
-	while (from < to && nibble(a, from) == nibble(b, from))
-		from++;
-	return from;
+	unsigned int at = 0;
+
+	while (at < to && nibble(a, at) == nibble(b, at))
+		at++;
+	return at;
 }
 
 static void place_prefix(const struct addr *addr, uint8_t length, struct prefix *ret)
@@ -100,331 +188,152 @@ static void node_name(const struct index_node *node, struct chain_name *ret)
 	chain_name_make(CHAIN_KIND_INDEX, &hash, ret);
 }
 
-/* -- nodes */
-
-static struct index_node *make_node(const struct addr *sample, uint8_t length)
+static int compare_places(const void *a, const void *b)
 {
-	struct index_node *node = xcalloc(1, sizeof(*node));
+	const struct index_node *x = a, *y = b;
+	unsigned int most = MIN(x->length, y->length);
+	unsigned int at = first_difference(&x->sample, &y->sample, most);
 
-	node->sample = *sample;
-	node->length = length;
-	node->touched = node->dirty = true;
-	return node;
+	if (at < most)
+		return nibble(&x->sample, at) < nibble(&y->sample, at) ? -1 : 1;
+	return x->length - y->length;
 }
 
-static void node_free_contents(struct index_node *node)
+/* -- the tree */
+
+/* The branch that stands in its place, or NULL. */
+static const struct index_node *standing_branch(const struct service_index *index,
+						const struct index_node *node)
 {
-	for (size_t i = 0; i < node->n_items; i++)
-		free(node->items[i].key);
-	free(node->items);
-	free(node->children);
+	const struct tree *applied = &index->applied;
+	const struct index_node *found =
+		applied->n ? bsearch(node, applied->v, applied->n, sizeof(*node), compare_places)
+			   : NULL;
+
+	return found && found->children ? found : NULL;
 }
 
-static void tree_free(struct index_node *node)
+static bool is_branch(const struct service_index *index, const struct index_node *node)
 {
-	for (size_t i = 0; node->children && i < FAN_OUT; i++)
-		if (node->children[i])
-			tree_free(node->children[i]);
-	node_free_contents(node);
-	free(node);
+	size_t n_rules = 0;
+
+	for (size_t i = 0; i < node->n && n_rules <= SERVICE_INDEX_SPLIT; i++)
+		n_rules += index->items[node->first + i].n_rules;
+	return n_rules > SERVICE_INDEX_SPLIT ||
+	       (n_rules > SERVICE_INDEX_MERGE && standing_branch(index, node));
 }
 
-static struct index_node *add_child(struct service_index *index, struct index_node *parent,
-				    const struct addr *sample)
+/*
+ * The first nibble in which its items differ, or behind the last. A branch that all but one leaf have left stays
+ * where it is.
+ */
+static unsigned int find_depth(const struct service_index *index, const struct index_node *node)
 {
-	struct index_node *child = make_node(sample, (uint8_t)(parent->depth + 1));
+	unsigned int most = addr_bits((enum family)node->sample.family) / 4U;
+	const struct addr *last = &index->items[node->first + node->n - 1].addr;
+	unsigned int depth = first_difference(&node->sample, last, most);
+	const struct index_node *stands = standing_branch(index, node);
+	struct index_node child = *node;
 
-	parent->children[nibble(sample, parent->depth)] = child;
-	parent->dirty = true;
-	index->n_nodes++;
-	return child;
+	if (!stands || stands->depth >= depth ||
+	    first_difference(&stands->sample, &node->sample, stands->depth) < stands->depth)
+		return depth;
+	child.length = (uint8_t)(stands->depth + 1);
+	return depth < most && is_branch(index, &child) ? depth : stands->depth;
 }
 
-/* A node that has given its contents away. */
-static void node_drop(struct service_index *index, struct index_node *node)
+static void build(struct service_index *index, size_t first, size_t end, unsigned int length);
+
+static void build_children(struct service_index *index, struct index_node *node)
 {
-	if (node->stands) {
-		array_grow(&index->gone, &index->gone_capacity, index->n_gone,
-			   sizeof(*index->gone));
-		index->gone[index->n_gone++] = (struct place){node->sample, node->length};
-	}
-	index->n_nodes--;
-	node_free_contents(node);
-	free(node);
-}
+	const struct index_item *items = index->items;
+	unsigned int depth = find_depth(index, node);
+	size_t from = node->first, end = from + node->n;
 
-struct service_index *service_index_new(void)
-{
-	static const struct addr anywhere;
-	struct service_index *index = xcalloc(1, sizeof(*index));
-
-	index->root = make_node(&anywhere, 0);
-	return index;
-}
-
-struct service_index *service_index_free(struct service_index *index)
-{
-	if (!index)
-		return NULL;
-	tree_free(index->root);
-	free(index->order);
-	free(index->gone);
-	free(index);
-	return NULL;
-}
-
-/* -- adding and removing */
-
-static struct index_item *find_item(const struct index_node *leaf, const char *key,
-				    const struct addr *addr)
-{
-	for (size_t i = 0; i < leaf->n_items; i++)
-		if (addr_equal(&leaf->items[i].addr, addr) && streq(leaf->items[i].key, key))
-			return &leaf->items[i];
-	return NULL;
-}
-
-/* Takes the item's key over. */
-static void append_item(struct index_node *leaf, const struct index_item *item)
-{
-	array_grow(&leaf->items, &leaf->capacity, leaf->n_items, sizeof(*leaf->items));
-	leaf->items[leaf->n_items++] = *item;
-}
-
-/* Makes it branch at an earlier nibble: what it was moves into a child. */
-static void push_down(struct service_index *index, struct index_node *node, unsigned int depth)
-{
-	struct index_node **children = node->children;
-	uint8_t old_depth = node->depth;
-	struct index_node *child;
-
-	node->children = xcalloc(FAN_OUT, sizeof(*node->children));
+	if (depth == addr_bits((enum family)node->sample.family) / 4U)
+		return; /* one address is never split */
 	node->depth = (uint8_t)depth;
-	child = add_child(index, node, &node->sample);
-	child->children = children;
-	child->depth = old_depth;
-	child->n_rules = node->n_rules;
-}
+	for (size_t i = from + 1; i <= end; i++) {
+		unsigned int child = nibble(&items[from].addr, depth);
 
-static struct index_node *child_for(struct service_index *index, struct index_node *node,
-				    const struct addr *addr)
-{
-	unsigned int differs = first_difference(addr, &node->sample, node->length, node->depth);
-	struct index_node *child;
-
-	if (differs < node->depth)
-		push_down(index, node, differs);
-	child = node->children[nibble(addr, node->depth)];
-	return child ? child : add_child(index, node, addr);
-}
-
-void service_index_add(struct service_index *index, const char *key, const struct addr *addr)
-{
-	struct index_node *node = index->root;
-	struct index_item *item;
-
-	while (node->children) {
-		struct index_node *child = child_for(index, node, addr);
-
-		node->touched = true;
-		node->n_rules++;
-		node = child;
-	}
-	node->touched = node->dirty = true;
-	node->n_rules++;
-	item = find_item(node, key, addr);
-	if (item)
-		item->n_rules++;
-	else
-		append_item(node, &(struct index_item){*addr, 1, xstrdup(key)});
-}
-
-void service_index_remove(struct service_index *index, const char *key, const struct addr *addr)
-{
-	struct index_node *path[2 * sizeof(addr->bytes) + 1];
-	struct index_node *node = index->root;
-	struct index_item *item;
-	size_t n = 0;
-
-	for (; node && node->children; node = node->children[nibble(addr, node->depth)])
-		path[n++] = node;
-	item = node ? find_item(node, key, addr) : NULL;
-	if (!item)
-		return;
-	path[n++] = node;
-	for (size_t i = 0; i < n; i++) {
-		path[i]->touched = true;
-		path[i]->n_rules -= item->n_rules;
-	}
-	node->dirty = true;
-	free(item->key);
-	node->n_items--;
-	memmove(item, item + 1, (size_t)(node->items + node->n_items - item) * sizeof(*item));
-}
-
-/* -- settling */
-
-static unsigned int address_nibbles(const struct index_node *leaf)
-{
-	return addr_bits((enum family)leaf->items[0].addr.family) / 4U;
-}
-
-/* The first nibble in which its items differ; behind the last when they all have one address. */
-static unsigned int split_depth(const struct index_node *leaf)
-{
-	unsigned int depth = address_nibbles(leaf);
-
-	for (size_t i = 1; i < leaf->n_items; i++)
-		depth = first_difference(&leaf->items[0].addr, &leaf->items[i].addr, leaf->length,
-					 depth);
-	return depth;
-}
-
-static void split(struct service_index *index, struct index_node *node, unsigned int depth)
-{
-	struct index_item *items = take(node->items);
-	size_t n = node->n_items;
-
-	node->n_items = node->capacity = 0;
-	node->children = xcalloc(FAN_OUT, sizeof(*node->children));
-	node->depth = (uint8_t)depth;
-	node->sample = items[0].addr;
-	node->dirty = true;
-	for (size_t i = 0; i < n; i++) {
-		struct index_node *child = node->children[nibble(&items[i].addr, depth)];
-
-		if (!child)
-			child = add_child(index, node, &items[i].addr);
-		append_item(child, &items[i]);
-		child->n_rules += items[i].n_rules;
-	}
-	free(items);
-}
-
-/* Moves all items below `node` to `to`, and drops the nodes. */
-static void gather(struct service_index *index, struct index_node *node, struct index_node *to)
-{
-	for (size_t i = 0; i < node->n_items; i++)
-		append_item(to, &node->items[i]);
-	node->n_items = 0;
-	for (size_t i = 0; node->children && i < FAN_OUT; i++)
-		if (node->children[i])
-			gather(index, node->children[i], to);
-	node_drop(index, node);
-}
-
-static void merge(struct service_index *index, struct index_node *node)
-{
-	struct index_node **children = take(node->children);
-
-	node->dirty = true;
-	for (size_t i = 0; i < FAN_OUT; i++)
-		if (children[i])
-			gather(index, children[i], node);
-	free(children);
-}
-
-/* Its only child is a branch, which it becomes itself. */
-static void pull_up(struct service_index *index, struct index_node *node, struct index_node *child)
-{
-	free(node->children);
-	node->children = take(child->children);
-	node->depth = child->depth;
-	node->sample = child->sample;
-	node->dirty = true;
-	node_drop(index, child);
-}
-
-static void settle(struct service_index *index, struct index_node *node);
-
-/* Returns how many children are left, and the last of them. */
-static size_t settle_children(struct service_index *index, struct index_node *node,
-			      struct index_node **ret_last)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < FAN_OUT; i++) {
-		struct index_node *child = node->children[i];
-
-		if (child && child->n_rules == 0) {
-			gather(index, child, node); /* nothing but nodes */
-			node->children[i] = child = NULL;
-			node->dirty = true;
-		}
-		if (!child)
+		if (i < end && nibble(&items[i].addr, depth) == child)
 			continue;
-		settle(index, child);
-		*ret_last = child;
-		n++;
-	}
-	return n;
-}
-
-static bool wants_split(const struct index_node *node)
-{
-	return !node->children && node->n_rules > SERVICE_INDEX_SPLIT &&
-	       split_depth(node) < address_nibbles(node);
-}
-
-static void settle(struct service_index *index, struct index_node *node)
-{
-	struct index_node *last = NULL;
-
-	if (!node->touched)
-		return;
-	if (node->children && node->n_rules <= SERVICE_INDEX_MERGE)
-		merge(index, node);
-	if (node->children && settle_children(index, node, &last) == 1 && last->children)
-		pull_up(index, node, last);
-	if (wants_split(node)) {
-		split(index, node, split_depth(node));
-		settle_children(index, node, &last);
+		node->children |= (uint16_t)(1U << child);
+		build(index, from, i, depth + 1);
+		from = i;
 	}
 }
 
-/* The node whose chain has that name, or NULL. */
-static const struct index_node *find_place(const struct service_index *index,
-					   const struct place *place)
+static void build(struct service_index *index, size_t first, size_t end, unsigned int length)
 {
-	const struct index_node *node = index->root;
+	struct tree *tree = &index->wanted;
+	size_t at = tree->n++;
+	struct index_node node = {
+		.length = (uint8_t)length, .first = (uint32_t)first, .n = (uint32_t)(end - first)};
 
-	while (node && node->length < place->length) {
-		if (!node->children || node->depth >= place->length)
-			return NULL;
-		node = node->children[nibble(&place->addr, node->depth)];
+	array_grow(&tree->v, &tree->capacity, at, sizeof(*tree->v));
+	if (node.n > 0)
+		node.sample = index->items[first].addr;
+	if (is_branch(index, &node))
+		build_children(index, &node);
+	for (size_t i = first; i < end && !node.children; i++)
+		node.newest = MAX(node.newest, index->items[i].serial);
+	node.end = (uint32_t)tree->n;
+	tree->v[at] = node;
+}
+
+/* Of the same place. Items that came are newer than all before; if some only went there are fewer. */
+static bool is_same(const struct index_node *a, const struct index_node *b)
+{
+	if (a->children != b->children)
+		return false;
+	if (!a->children)
+		return a->n == b->n && a->newest == b->newest;
+	return a->depth == b->depth &&
+	       first_difference(&a->sample, &b->sample, a->depth) == a->depth;
+}
+
+static void find_dirty(struct service_index *index)
+{
+	const struct index_node *old = index->applied.v, *end = old + index->applied.n;
+
+	index->n_gone = 0;
+	for (size_t i = 0; i < index->wanted.n || old < end;) {
+		struct index_node *new = i < index->wanted.n ? &index->wanted.v[i] : NULL;
+		int order = !new ? -1 : old == end ? 1 : compare_places(old, new);
+
+		if (order < 0) {
+			array_grow(&index->gone, &index->gone_capacity, index->n_gone,
+				   sizeof(*index->gone));
+			index->gone[index->n_gone++] = *old;
+		} else {
+			new->dirty = order > 0 || !is_same(old, new);
+			i++;
+		}
+		old += order <= 0;
 	}
-	if (!node ||
-	    first_difference(&node->sample, &place->addr, 0, place->length) < place->length)
-		return NULL;
-	return node;
 }
 
 void service_index_settle(struct service_index *index)
 {
-	size_t n = 0;
-
-	free(take(index->order));
-	settle(index, index->root);
-	for (size_t i = 0; i < index->n_gone; i++) /* some have come again */
-		if (!find_place(index, &index->gone[i]))
-			index->gone[n++] = index->gone[i];
-	index->n_gone = n;
-}
-
-static void note_applied(struct index_node *node)
-{
-	if (!node->touched)
+	if (!index->changed && index->wanted.n > 0)
 		return;
-	node->touched = node->dirty = false;
-	node->stands = true;
-	for (size_t i = 0; node->children && i < FAN_OUT; i++)
-		if (node->children[i])
-			note_applied(node->children[i]);
+	sort_items(index);
+	index->wanted.n = 0;
+	build(index, 0, index->n_items, 0);
+	find_dirty(index);
+	index->changed = false;
 }
 
 void service_index_applied(struct service_index *index)
 {
-	note_applied(index->root);
+	index->applied.n = 0;
+	for (size_t i = 0; i < index->wanted.n; i++) {
+		index->wanted.v[i].dirty = false;
+		array_grow(&index->applied.v, &index->applied.capacity, index->applied.n,
+			   sizeof(*index->applied.v));
+		index->applied.v[index->applied.n++] = index->wanted.v[i];
+	}
 	index->n_gone = 0;
 }
 
@@ -432,38 +341,25 @@ void service_index_applied(struct service_index *index)
 
 size_t service_index_rules(const struct service_index *index)
 {
-	return index->root->n_rules + index->n_nodes;
+	return index->n_rules + service_index_n_chains(index);
 }
 
 size_t service_index_n_chains(const struct service_index *index)
 {
-	return index->n_nodes;
+	return index->wanted.n - 1;
 }
 
-static void number_nodes(struct service_index *index, const struct index_node *node, size_t *n)
+/* Children first. */
+static size_t place_of(const struct service_index *index, size_t number)
 {
-	for (size_t i = 0; node->children && i < FAN_OUT; i++)
-		if (node->children[i])
-			number_nodes(index, node->children[i], n);
-	if (node->length > 0)
-		index->order[(*n)++] = node;
+	assert(number == SERVICE_INDEX_ROOT || number < service_index_n_chains(index));
+	return number == SERVICE_INDEX_ROOT ? 0 : index->wanted.n - 1 - number;
 }
 
-static const struct index_node *pick_chains_node(struct service_index *index, size_t number)
+void service_index_chain_hash(const struct service_index *index, size_t number,
+			      struct chain_hash *ret)
 {
-	size_t n = 0;
-
-	assert(number < index->n_nodes);
-	if (!index->order) {
-		index->order = xcalloc(index->n_nodes, sizeof(*index->order));
-		number_nodes(index, index->root, &n);
-	}
-	return index->order[number];
-}
-
-void service_index_chain_hash(struct service_index *index, size_t number, struct chain_hash *ret)
-{
-	node_hash(pick_chains_node(index, number), ret);
+	node_hash(&index->wanted.v[place_of(index, number)], ret);
 }
 
 static void add_jump(const char *chain, const struct index_node *child, struct rule_list *list)
@@ -480,108 +376,41 @@ static void add_jump(const char *chain, const struct index_node *child, struct r
 	rule_list_add(list, &rule);
 }
 
-static void make_chain(const struct index_node *node, const struct service_index_rules *rules,
-		       struct rule_list *list)
+static void make_chain(const struct service_index *index, size_t at,
+		       const struct service_index_rules *rules, struct rule_list *list)
 {
 	static const unsigned int parts[] = {RULESET_LEADING, RULESET_FOLLOWING};
 	struct chain_name *name = arena_alloc(list->arena, sizeof(*name));
+	const struct index_node *node = &index->wanted.v[at];
 
 	node_name(node, name);
 	rule_list_declare(list, TABLE_NAT, name->text, true);
 	list->subject = NULL;
-	for (size_t i = 0; node->children && i < FAN_OUT; i++)
-		if (node->children[i])
-			add_jump(name->text, node->children[i], list);
-	for (size_t part = 0; part < ARRAY_SIZE(parts); part++)
-		for (size_t i = 0; i < node->n_items; i++)
-			rules->make(rules->arg, node->items[i].key, &node->items[i].addr,
+	for (size_t i = at + 1; i < node->end; i = index->wanted.v[i].end)
+		add_jump(name->text, &index->wanted.v[i], list);
+	for (size_t part = 0; !node->children && part < ARRAY_SIZE(parts); part++)
+		for (size_t i = node->first; i < node->first + node->n; i++)
+			rules->make(rules->arg, index->items[i].key, &index->items[i].addr,
 				    name->text, parts[part], list);
 }
 
-void service_index_make(struct service_index *index, size_t number,
+void service_index_make(const struct service_index *index, size_t number,
 			const struct service_index_rules *rules, struct rule_list *list)
 {
-	make_chain(number == SERVICE_INDEX_ROOT ? index->root : pick_chains_node(index, number),
-		   rules, list);
+	make_chain(index, place_of(index, number), rules, list);
 }
 
-/* -- what differs */
-
-static void each_dirty(const struct index_node *node,
-		       void (*fn)(void *arg, const struct index_node *node), void *arg)
+void service_index_difference(const struct service_index *index,
+			      const struct service_index_rules *rules, struct rule_list *ret_differ,
+			      struct rule_list *ret_gone)
 {
-	if (!node->touched)
-		return;
-	if (node->dirty)
-		fn(arg, node);
-	for (size_t i = 0; node->children && i < FAN_OUT; i++)
-		if (node->children[i])
-			each_dirty(node->children[i], fn, arg);
-}
-
-static void declare_node(void *arg, const struct index_node *node)
-{
-	struct chain_name name;
-
-	node_name(node, &name);
-	txn_chain(arg, TABLE_NAT, name.text);
-}
-
-static void gone_name(const struct place *place, struct chain_name *ret)
-{
-	const struct index_node node = {.sample = place->addr, .length = place->length};
-
-	node_name(&node, ret);
-}
-
-void service_index_declare(const struct service_index *index, struct txn *txn)
-{
-	struct chain_name name;
-
-	each_dirty(index->root, declare_node, txn);
+	for (size_t i = 0; i < index->wanted.n; i++)
+		if (index->wanted.v[i].dirty)
+			make_chain(index, i, rules, ret_differ);
 	for (size_t i = 0; i < index->n_gone; i++) {
-		gone_name(&index->gone[i], &name);
-		txn_chain(txn, TABLE_NAT, name.text);
+		struct chain_name *name = arena_alloc(ret_gone->arena, sizeof(*name));
+
+		node_name(&index->gone[i], name);
+		rule_list_declare(ret_gone, TABLE_NAT, name->text, true);
 	}
-}
-
-struct write_walk {
-	const struct service_index_rules *rules;
-	struct txn *txn;
-	size_t n;
-};
-
-static void write_node(void *arg, const struct index_node *node)
-{
-	cleanup_rule_list struct rule_list list;
-	struct write_walk *walk = arg;
-
-	rule_list_init(&list, 4096);
-	make_chain(node, walk->rules, &list);
-	walk->n += txn_rules(walk->txn, &list);
-}
-
-size_t service_index_write(const struct service_index *index,
-			   const struct service_index_rules *rules, struct txn *txn)
-{
-	struct write_walk walk = {.rules = rules, .txn = txn};
-
-	each_dirty(index->root, write_node, &walk);
-	return walk.n;
-}
-
-size_t service_index_delete(const struct service_index *index, struct txn *txn)
-{
-	struct chain_name name;
-
-	for (size_t i = 0; i < index->n_gone; i++) {
-		gone_name(&index->gone[i], &name);
-		txn_delete_chain(txn, TABLE_NAT, name.text);
-	}
-	return index->n_gone;
-}
-
-bool service_index_rewrites_services(const struct service_index *index)
-{
-	return index->root->dirty;
 }

@@ -20,6 +20,7 @@
  */
 
 #include "backends/iptables/ruleset.h"
+#include "xtables/rule_list.h"
 
 /* A leaf with more rules is split, if its addresses differ; a tree with no more becomes a leaf. */
 #define SERVICE_INDEX_SPLIT 16
@@ -47,7 +48,8 @@ size_t service_index_rules(const struct service_index *index);
  * tree, so that chains can be written one by one in this order and every address stays served.
  */
 size_t service_index_n_chains(const struct service_index *index);
-void service_index_chain_hash(struct service_index *index, size_t number, struct chain_hash *ret);
+void service_index_chain_hash(const struct service_index *index, size_t number,
+			      struct chain_hash *ret);
 
 /*
  * Adds those parts, of enum ruleset_part, of a Service's rules for the address to the list, as rules of
@@ -62,16 +64,13 @@ struct service_index_rules {
 #define SERVICE_INDEX_ROOT SIZE_MAX /* KUBE-SERVICES, but for its last rules */
 
 /* Declares one chain and adds its rules. */
-void service_index_make(struct service_index *index, size_t number,
+void service_index_make(const struct service_index *index, size_t number,
 			const struct service_index_rules *rules, struct rule_list *list);
 
 /*
- * What differs from what stands, KUBE-SERVICES among it. First all that differ are declared, also
- * those that go; then come their rules; then those that go are deleted.
+ * What differs from what stands, KUBE-SERVICES among it, and the chains that go, without rules. Adds to both
+ * lists.
  */
-void service_index_declare(const struct service_index *index, struct txn *txn);
-size_t service_index_write(const struct service_index *index,
-			   const struct service_index_rules *rules, struct txn *txn); /* how many */
-size_t service_index_delete(const struct service_index *index, struct txn *txn);      /* how many */
-/* Does KUBE-SERVICES differ from what stands? */
-bool service_index_rewrites_services(const struct service_index *index);
+void service_index_difference(const struct service_index *index,
+			      const struct service_index_rules *rules, struct rule_list *ret_differ,
+			      struct rule_list *ret_gone);

@@ -5,6 +5,8 @@
 
 #include "xtables/chains.h"
 
+#define MAPPED_CHAINS 16 /* more than that are found by a map */
+
 void rule_list_init(struct rule_list *list, size_t expected)
 {
 	*list = (struct rule_list){.arena = arena_new(expected)};
@@ -20,9 +22,22 @@ void rule_list_done(struct rule_list *list)
 	*list = (struct rule_list){0};
 }
 
+/* Most lists have few chains, and are gone before a map of them would have paid. */
 struct rule_chain *rule_list_find(const struct rule_list *list, enum table table, const char *chain)
 {
-	return map_get(&list->by_name[table], chain);
+	struct rule_chain *at = list->chains;
+
+	if (list->n_chains > MAPPED_CHAINS)
+		return map_get(&list->by_name[table], chain);
+	while (at && (at->table != table || (at->name != chain && !streq(at->name, chain))))
+		at = at->next;
+	return at;
+}
+
+static void map_chains(struct rule_list *list)
+{
+	for (struct rule_chain *chain = list->chains; chain; chain = chain->next)
+		map_set(&list->by_name[chain->table], chain->name, chain);
 }
 
 static struct rule_chain *add_chain(struct rule_list *list, enum table table, const char *name,
@@ -31,9 +46,12 @@ static struct rule_chain *add_chain(struct rule_list *list, enum table table, co
 	struct rule_chain *chain = arena_alloc(list->arena, sizeof(*chain));
 
 	*chain = (struct rule_chain){.table = table, .name = name, .own = own};
-	map_set(&list->by_name[table], name, chain);
 	*list->last_chain = chain;
 	list->last_chain = &chain->next;
+	if (++list->n_chains > MAPPED_CHAINS + 1)
+		map_set(&list->by_name[table], name, chain);
+	else if (list->n_chains > MAPPED_CHAINS)
+		map_chains(list);
 	return chain;
 }
 
@@ -57,17 +75,30 @@ static void append(struct rule_list *list, struct rule_chain *chain, struct rule
 	chain->items[chain->n++] = item;
 }
 
+/* Rules of one chain mostly follow each other, and chains the order of their declaration. */
+static struct rule_chain *find_for(const struct rule_list *list, const struct rule *rule)
+{
+	struct rule_chain *last = list->used;
+
+	if (last && last->name == rule->chain && last->table == rule->table)
+		return last;
+	if (last && last->next && last->next->name == rule->chain &&
+	    last->next->table == rule->table)
+		return last->next;
+	return rule_list_find(list, rule->table, rule->chain);
+}
+
 void rule_list_add(struct rule_list *list, const struct rule *rule)
 {
 	size_t matches = rule->n_matches * sizeof(rule->matches[0]);
-	struct rule_chain *chain = rule_list_find(list, rule->table, rule->chain);
+	struct rule_chain *chain = find_for(list, rule);
 	struct rule_item *item =
 		arena_alloc(list->arena, offsetof(struct rule_item, rule) +
 						 offsetof(struct rule, matches) + matches);
 
 	if (!chain)
 		chain = add_chain(list, rule->table, rule->chain, false);
-	item->chain = chain;
+	list->used = item->chain = chain;
 	item->subject = list->subject;
 	item->group = list->group;
 	memcpy((void *)&item->rule, rule, offsetof(struct rule, matches) + matches);

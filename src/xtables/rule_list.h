@@ -40,6 +40,8 @@ struct rule_list {
 	const char *subject; /* of what is added next */
 	unsigned int group;
 	struct rule_chain *chains, **last_chain;
+	size_t n_chains;
+	struct rule_chain *used; /* of the rule that was added last */
 	struct rule_item *items, **last_item;
 	struct map by_name[TABLE_COUNT];
 	/* since rule_list_order() or rule_list_compare(): own chains, each one behind those that its rules lead to */

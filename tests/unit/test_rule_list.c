@@ -193,6 +193,29 @@ static void a_list_has_its_rules_in_order_and_by_chain(void **state attr_unused)
 	assert_null(rule_list_find(&list, TABLE_FILTER, "own"));
 }
 
+/* By name, in however many chains: a map takes over at some number of them. */
+static void a_chain_is_found_among_many(void **state attr_unused)
+{
+	cleanup_rule_list struct rule_list list;
+
+	rule_list_init(&list, 16);
+	for (unsigned int n = 0; n < 64; n++) {
+		char *name = arena_printf(list.arena, "chain%u", n);
+
+		rule_list_declare(&list, TABLE_NAT, name, true);
+		rule_list_declare(&list, TABLE_NAT, arena_strdup(list.arena, name), false);
+		add(&list, arena_strdup(list.arena, "chain0"), n % 10);
+		for (unsigned int i = 0; i <= n; i++) {
+			cleanup_free char *wanted = xasprintf("chain%u", i);
+
+			assert_string_equal(rule_list_find(&list, TABLE_NAT, wanted)->name, wanted);
+			assert_true(rule_list_find(&list, TABLE_NAT, wanted)->own);
+			assert_null(rule_list_find(&list, TABLE_FILTER, wanted));
+		}
+	}
+	assert_int_equal(rule_list_find(&list, TABLE_NAT, "chain0")->n, 64);
+}
+
 static void two_lists_know_what_differs(void **state attr_unused)
 {
 	cleanup_rule_list struct rule_list a, b;
@@ -224,6 +247,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rules_are_equal_when_they_say_the_same),
 		cmocka_unit_test(a_list_has_its_rules_in_order_and_by_chain),
+		cmocka_unit_test(a_chain_is_found_among_many),
 		cmocka_unit_test(two_lists_know_what_differs),
 	};
 

@@ -276,7 +276,8 @@ static void make_service(const struct ruleset *ruleset, struct service_rules *se
 {
 	struct rule_facts facts = facts_of(ruleset);
 
-	rule_list_init(ret, 4096);
+	rule_list_init(ret, parts & RULESET_OWN_RULES ? 4000
+						      : 1000); /* for a Service of few endpoints */
 	if (!service)
 		return;
 	service_rules_make(service, &facts, parts, ret);
@@ -602,7 +603,7 @@ static void write_entries(struct ruleset *ruleset, const struct ruleset_input *i
 static bool write_delta(struct ruleset *ruleset, const struct ruleset_input *input, struct txn *txn)
 {
 	struct delta_walk *walk = &ruleset->walk;
-	bool large = is_large(ruleset);
+	bool large = txn->ops->full && is_large(ruleset);
 
 	if (walk->phase == RULE_DELTA_OWN) {
 		if (large && write_changes(ruleset, RULE_DELTA_OWN, txn))

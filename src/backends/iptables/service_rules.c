@@ -130,18 +130,21 @@ static const char *comment(struct port_writer *w, const char *before, const char
 	return text;
 }
 
+static bool is_entry(const struct rule *rule)
+{
+	return rule->table == TABLE_NAT && streq(rule->chain, CHAIN_SERVICES);
+}
+
 static void add(struct port_writer *w, struct rule *rule)
 {
 	const struct rule_facts *facts = w->facts;
-	bool entry = rule->table == TABLE_NAT && streq(rule->chain, CHAIN_SERVICES);
 
-	if (facts->only) {
-		if (!entry || !addr_equal(rule_address(rule), facts->only))
-			return;
-		rule->chain = facts->into;
-	} else if (entry && facts->indexed) {
+	if (facts->indexed && !facts->only && is_entry(rule))
 		return;
-	}
+	if (facts->only && (!is_entry(rule) || !addr_equal(rule_address(rule), facts->only)))
+		return;
+	if (facts->only)
+		rule->chain = facts->into;
 	rule_list_add(w->list, rule);
 }
 
@@ -591,32 +594,36 @@ static void port_writer_init(struct port_writer *w, const struct rule_facts *fac
 	};
 }
 
+/* Names are made once: a rule finds its chain by the same pointer. */
 static void declare_chain(void *arg, enum chain_kind kind, const struct chain_hash *hash)
 {
-	struct rule_list *list = arg;
+	struct port_writer *w = arg;
+	const char *const names[CHAIN_KIND_COUNT] = {
+		[CHAIN_KIND_SVC] = w->svc,
+		[CHAIN_KIND_SVL] = w->svl,
+		[CHAIN_KIND_EXT] = w->ext,
+		[CHAIN_KIND_FW] = w->fw,
+	};
+	const char *name = names[kind];
 
-	rule_list_declare(list, TABLE_NAT, make_name(list, kind, hash), true);
-}
-
-static void name_endpoints(struct port_writer *w)
-{
-	size_t n = w->plan->use.reachable.n;
-
-	w->seps = arena_array(w->list->arena, n + 1, sizeof(const char *));
-	for (size_t i = 0; i < n; i++)
-		w->seps[i] = make_name(w->list, CHAIN_KIND_SEP, &w->hashes[1 + i]);
+	if (kind == CHAIN_KIND_SEP)
+		name = w->seps[hash - w->hashes - 1] = make_name(w->list, kind, hash);
+	rule_list_declare(w->list, TABLE_NAT, name, true);
 }
 
 static void make_port(struct port_writer *w, unsigned int parts)
 {
+	if (parts & RULESET_OWN) {
+		w->seps = arena_array(w->list->arena, w->plan->use.reachable.n + 1,
+				      sizeof(const char *));
+		each_port_chain(w->plan, w->hashes, declare_chain, w);
+	}
 	if (parts & RULESET_LEADING)
 		add_cluster_ip(w);
 	if (parts & RULESET_FOLLOWING)
 		add_followers(w);
-	if (!(parts & RULESET_OWN_RULES))
-		return;
-	name_endpoints(w);
-	write_own_chains(w);
+	if (parts & RULESET_OWN_RULES)
+		write_own_chains(w);
 }
 
 void service_rules_make(const struct service_rules *service, const struct rule_facts *facts,
@@ -625,8 +632,6 @@ void service_rules_make(const struct service_rules *service, const struct rule_f
 	const struct chain_hash *hash = service->hashes;
 
 	list->subject = service->plan->key;
-	if (parts & (RULESET_OWN_CHAINS | RULESET_OWN_RULES))
-		service_rules_each_chain(service, declare_chain, list);
 	for (size_t i = 0; i < service->plan->n_ports; i++) {
 		struct port_writer w;
 

@@ -99,8 +99,13 @@ struct target {
 	};
 };
 
-#define RULE_MATCH_MAX   8
-#define RULE_COMMENT_MAX 255 /* what the kernel's comment match can hold; writers cut there */
+#define RULE_MATCH_MAX 8
+
+/* What the kernel holds of a text; writers cut there. */
+#define RULE_COMMENT_MAX   255
+#define RULE_INTERFACE_MAX 15
+#define RULE_NFACCT_MAX    31
+#define RULE_RECENT_MAX    199
 
 struct rule {
 	enum table table;
@@ -112,8 +117,6 @@ struct rule {
 		matches[RULE_MATCH_MAX]; /* last: those of a list have no more than they need */
 };
 
-/* By value, strings by what they say. Whether a rule leads is not a part of it. */
-bool rule_equal(const struct rule *a, const struct rule *b);
 /* The address that it is for; every entry of a Service has its destination. */
 const struct addr *rule_address(const struct rule *rule);
 

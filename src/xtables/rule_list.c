@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "xtables/chains.h"
+#include "xtables/rule_compare.h"
 
 #define MAPPED_CHAINS 16 /* more than that are found by a map */
 

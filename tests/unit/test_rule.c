@@ -5,6 +5,7 @@
 #include "backends/iptables/ruleset.h"
 #include "build.h"
 #include "xtables/rule.h"
+#include "xtables/rule_compare.h"
 #include "xtables/rule_text.h"
 
 static void a_rule_keeps_its_matches_in_order(void **state attr_unused)
@@ -131,6 +132,85 @@ static void a_probability_is_a_share_of_two_to_the_31(void **state attr_unused)
 	assert_int_equal(probability_value(3), 715827883); /* 0.3333333333 of it, rounded */
 }
 
+/* -- which rules are equal */
+
+static void expect_equal(const struct rule *a, const struct rule *b, bool equal)
+{
+	assert_int_equal(rule_equal(a, b), equal);
+	assert_int_equal(rule_equal(b, a), equal);
+	assert_int_equal(rule_hash(a) == rule_hash(b), equal);
+}
+
+static void rules_that_do_the_same_are_equal(void **state attr_unused)
+{
+	struct prefix single = build_prefix("10.0.0.1/32"), everything = build_prefix("0.0.0.0/0");
+	struct addr addr = build_addr("10.0.0.1");
+	struct rule a, b;
+
+	rule_init(&a, TABLE_NAT, "CHAIN");
+	rule_comment(&a, "text");
+	rule_protocol(&a, PROTOCOL_TCP);
+	rule_source(&a, false, &everything);
+	rule_destination_addr(&a, &addr);
+	rule_port(&a, 80);
+	rule_interface(&a, true, "cni0");
+	rule_jump(&a, "KUBE-A");
+	rule_init(&b, TABLE_FILTER, "ELSE");
+	rule_interface(&b, true, "cni0");
+	rule_destination(&b, false, &single);
+	rule_comment(&b, "text");
+	rule_protocol(&b, PROTOCOL_TCP);
+	rule_port(&b, 80);
+	rule_jump(&b, "KUBE-A");
+	expect_equal(&a, &b, true);
+	b.matches[4].port = 81;
+	expect_equal(&a, &b, false);
+}
+
+static void the_place_of_other_matches_counts(void **state attr_unused)
+{
+	struct rule a, b;
+
+	rule_init(&a, TABLE_NAT, "CHAIN");
+	rule_comment(&a, "text");
+	rule_protocol(&a, PROTOCOL_TCP);
+	rule_init(&b, TABLE_NAT, "CHAIN");
+	rule_protocol(&b, PROTOCOL_TCP);
+	rule_comment(&b, "text");
+	expect_equal(&a, &b, false);
+	expect_equal(&a, &a, true);
+}
+
+static void texts_count_as_far_as_the_kernel_holds_them(void **state attr_unused)
+{
+	struct rule a, b;
+	char text[RULE_COMMENT_MAX + 3];
+
+	memset(text, 'x', sizeof(text));
+	text[sizeof(text) - 1] = '\0';
+	rule_init(&a, TABLE_NAT, "CHAIN");
+	rule_comment(&a, text);
+	rule_init(&b, TABLE_NAT, "CHAIN");
+	rule_comment(&b, text + 1);
+	expect_equal(&a, &b, true);
+	b.matches[0].text = text + 3;
+	expect_equal(&a, &b, false);
+}
+
+/* A text cannot end as another match begins. */
+static void no_text_reads_as_something_else(void **state attr_unused)
+{
+	struct rule a, b;
+
+	rule_init(&a, TABLE_NAT, "CHAIN");
+	rule_nfacct(&a, "ab");
+	rule_recent_set(&a, "c");
+	rule_init(&b, TABLE_NAT, "CHAIN");
+	rule_nfacct(&b, "a");
+	rule_recent_set(&b, "bc");
+	expect_equal(&a, &b, false);
+}
+
 static void tables_have_their_names(void **state attr_unused)
 {
 	assert_string_equal(table_name(TABLE_FILTER), "filter");
@@ -147,6 +227,10 @@ int main(void)
 		cmocka_unit_test(jumps_are_those_of_the_table),
 		cmocka_unit_test(compute_probability_ten_decimals_strictly_growing),
 		cmocka_unit_test(a_probability_is_a_share_of_two_to_the_31),
+		cmocka_unit_test(rules_that_do_the_same_are_equal),
+		cmocka_unit_test(the_place_of_other_matches_counts),
+		cmocka_unit_test(texts_count_as_far_as_the_kernel_holds_them),
+		cmocka_unit_test(no_text_reads_as_something_else),
 		cmocka_unit_test(tables_have_their_names),
 	};
 

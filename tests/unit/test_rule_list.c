@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "build.h"
+#include "xtables/rule_compare.h"
 #include "xtables/rule_list.h"
 
 /* Rules that differ in one thing each. Texts are copies: what they say counts, not where they are. */
 
-#define N_KINDS 40
+#define N_KINDS 38
 
 static void make_match(struct rule *rule, unsigned int kind, struct arena *arena)
 {
@@ -124,10 +125,8 @@ static void make_match(struct rule *rule, unsigned int kind, struct arena *arena
 	case 36:
 		rule_dnat(rule, &(struct addr){.family = FAMILY_IPV4}, 1);
 		break;
-	case 37:
+	default: /* 37: nothing */
 		break;
-	default:
-		rule_init(rule, kind == 38 ? TABLE_FILTER : TABLE_NAT, kind == 38 ? "A" : "B");
 	}
 }
 

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * A rule value (rule.h) as the nf_tables message that iptables-nft would send for it, and a digest
- * by which rules can be compared with what the kernel lists.
+ * A rule value (rule.h) as the nf_tables message that iptables-nft would send for it, and the
+ * way back.
  *
  * The kernel's state must not betray who wrote it: `iptables-save`, `iptables -C` and `-D`, `nft
  * list ruleset` and a dump see the very bytes that `iptables-restore` would have left there. All
@@ -30,15 +30,28 @@
  */
 void nft_rule_put(struct nlmsghdr *message, enum family family, const struct rule *rule);
 
-/*
- * A digest of what a rule does: its expressions, not its table, chain or counters. Equal rules
- * have equal digests, whoever wrote them: the order of attributes, padding, counter values and the
- * fields of xt structures that the kernel uses for itself do not count. The key is drawn anew by
- * each process: a digest says nothing to another one.
- */
-uint64_t nft_rule_digest(enum family family, const struct rule *rule);
+/* A rule that the kernel told of. It borrows texts from the message, and must not be copied. */
+struct nft_rule_read {
+	enum family family;
+	const char *table; /* rule.table is TABLE_COUNT where no rule of ours can be */
+	uint64_t handle;
+	struct rule rule;
+	char interface[RULE_INTERFACE_MAX + 1]; /* of the rule */
+};
 
-/* A rule that the kernel told of. Texts are borrowed from the message. */
+/*
+ * Reads a NFT_MSG_NEWRULE or NFT_MSG_DELRULE of a dump, an echo or a notification, of which
+ * nlmsg_len bytes can be read: the value that nft_rule_put() would have put, whoever wrote the rule.
+ * The order of attributes, padding, counter values and the fields of xt structures that the kernel
+ * uses for itself do not count. What is not as we would have put it becomes a match or target of kind
+ * OTHER, so that the rule equals none of ours.
+ *
+ * Returns 0, or -EBADMSG when it is no such message or not well formed; -EAFNOSUPPORT for one of
+ * another family (inet, bridge, arp...), which is no iptables rule.
+ */
+int nft_rule_read(const struct nlmsghdr *message, struct nft_rule_read *ret);
+
+/* The same, of which the value is known by its hash (rule_compare.h). Texts are borrowed. */
 struct nft_rule_seen {
 	enum family family;
 	const char *table;
@@ -47,10 +60,5 @@ struct nft_rule_seen {
 	uint64_t digest;
 };
 
-/*
- * Reads a NFT_MSG_NEWRULE or NFT_MSG_DELRULE of a dump, an echo or a notification, of which
- * nlmsg_len bytes can be read. Returns 0, or -EBADMSG when it is no such message or not well
- * formed; -EAFNOSUPPORT for one of another family (inet, bridge, arp...), which is no iptables
- * rule. *ret is untouched on failure.
- */
 int nft_rule_digest_message(const struct nlmsghdr *message, struct nft_rule_seen *ret);
+uint64_t nft_rule_digest(enum family family, const struct rule *rule);

@@ -135,7 +135,7 @@ static char *(*const put_match[])(char *at, const struct match *match) = {
 	[MATCH_NFACCT] = put_nfacct,
 };
 
-static_assert(ARRAY_SIZE(put_match) == MATCH_COUNT, "one function for each match");
+static_assert(ARRAY_SIZE(put_match) == MATCH_OTHER, "one function for each match of ours");
 
 static char *put_target(char *at, const struct target *target)
 {

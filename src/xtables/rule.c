@@ -15,6 +15,17 @@ const char *table_name(enum table table)
 	return names[table];
 }
 
+bool table_parse(const char *name, enum table *ret)
+{
+	for (enum table table = 0; table < TABLE_COUNT; table++) {
+		if (streq(name, table_name(table))) {
+			*ret = table;
+			return true;
+		}
+	}
+	return false;
+}
+
 /* Only what is used is set: a rule is built some 100,000 times in a row. */
 void rule_init(struct rule *rule, enum table table, const char *chain)
 {

@@ -25,6 +25,7 @@ enum table {
 };
 
 const char *table_name(enum table table);
+bool table_parse(const char *name, enum table *ret); /* false, *ret untouched: another table */
 
 enum match_kind {
 	MATCH_COMMENT = 0,            /* -m comment --comment TEXT */
@@ -41,6 +42,7 @@ enum match_kind {
 	MATCH_RECENT_CHECK,           /* -m recent --name N --rcheck --seconds S --reap */
 	MATCH_RECENT_SET,             /* -m recent --name N --set */
 	MATCH_NFACCT,                 /* -m nfacct --nfacct-name N */
+	MATCH_OTHER,                  /* by its name: read from the kernel, in no rule of ours */
 	MATCH_COUNT,
 };
 
@@ -56,9 +58,13 @@ enum ctstate {
 struct match {
 	enum match_kind kind;
 	bool invert;
-	bool bare; /* SOURCE, DESTINATION: one address, which is written without its length */
+	/*
+	 * SOURCE, DESTINATION: one address, which is written without its length. PROTOCOL: -p without
+	 * -m, in no rule of ours.
+	 */
+	bool bare;
 	union {
-		const char *text; /* COMMENT, INTERFACE, NFACCT */
+		const char *text; /* COMMENT, INTERFACE, NFACCT, OTHER */
 		enum protocol protocol;
 		struct prefix prefix; /* SOURCE, DESTINATION */
 		uint16_t port;
@@ -83,13 +89,16 @@ enum target_kind {
 	TARGET_MARK_OR,
 	TARGET_MASQUERADE,
 	TARGET_DNAT,
+	/* read from the kernel, in no rule of ours: */
+	TARGET_GOTO,  /* -g */
+	TARGET_OTHER, /* by its name */
 	TARGET_COUNT,
 };
 
 struct target {
 	enum target_kind kind;
 	union {
-		const char *chain;
+		const char *chain; /* CHAIN, GOTO; of OTHER the name */
 		uint32_t mark;
 		bool random_fully;
 		struct {

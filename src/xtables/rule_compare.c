@@ -54,11 +54,12 @@ static const struct match *find(const struct rule *rule, enum match_kind kind)
 	return NULL;
 }
 
-static uint8_t *put_protocol(uint8_t *at, const struct rule *rule, enum protocol protocol)
+static uint8_t *put_protocol(uint8_t *at, const struct rule *rule, const struct match *match)
 {
 	const struct match *port = find(rule, MATCH_PORT);
 
-	*at++ = (uint8_t)protocol;
+	*at++ = (uint8_t)match->protocol;
+	*at++ = match->bare;
 	return put_u32(at, port ? port->port : 0);
 }
 
@@ -66,9 +67,10 @@ static uint8_t *put_value(uint8_t *at, const struct rule *rule, const struct mat
 {
 	switch (match->kind) {
 	case MATCH_COMMENT:
+	case MATCH_OTHER:
 		return put_text(at, match->text, RULE_COMMENT_MAX);
 	case MATCH_PROTOCOL:
-		return put_protocol(at, rule, match->protocol);
+		return put_protocol(at, rule, match);
 	case MATCH_SOURCE:
 	case MATCH_DESTINATION:
 		return put_prefix(at, &match->prefix);
@@ -128,6 +130,8 @@ static uint8_t *put_target(uint8_t *at, const struct target *target)
 	*at++ = (uint8_t)(CODE_TARGET | kind);
 	switch (kind) {
 	case TARGET_CHAIN:
+	case TARGET_GOTO:
+	case TARGET_OTHER:
 		return put_text(at, target->chain, RULE_COMMENT_MAX);
 	case TARGET_MARK_XOR:
 	case TARGET_MARK_OR:

@@ -4,7 +4,8 @@
 /*
  * Do two rules do the same? What counts is what the kernel keeps of a rule: not its table and chain,
  * not how an address was written, not where -i, -s, -d and --dport stand among the other matches. A
- * prefix of length 0 that is not inverted says nothing. Texts count as far as the kernel holds them.
+ * prefix of length 0 that is not inverted says nothing. Texts count as far as the kernel holds them. Of a
+ * match or target that is none of ours only its name counts.
  */
 
 #include "xtables/rule.h"

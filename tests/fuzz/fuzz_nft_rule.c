@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Bytes as a rule that the kernel lists or tells of: whatever they are, the digest reads nothing
- * behind them, and says the same of the same bytes twice. As a notification, too, it is either damage
- * to our chains or none.
+ * Bytes as a rule that the kernel lists or tells of: whatever they are, nothing behind them is read, and
+ * the digest of the same bytes is the same twice. A rule that is all understood is the same when it is
+ * written and read again. As a notification, too, it is either damage to our chains or none.
  *
  *	meson setup -Dfuzz=true build-fuzz && ninja -C build-fuzz fuzz_nft_rule
  *	build-fuzz/tests/fuzz/fuzz_nft_rule tests/fuzz/corpus/nft_rule
@@ -12,10 +12,14 @@
 #include <assert.h>
 #include <errno.h>
 #include <libmnl/libmnl.h>
+#include <linux/netfilter.h>
+#include <linux/netfilter/nf_tables.h>
+#include <linux/netfilter/nfnetlink.h>
 #include <stdlib.h>
 
 #include "backends/iptables/netlink/nft_damage.h"
 #include "xtables/nft_rule.h"
+#include "xtables/rule_compare.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -25,6 +29,56 @@ static void check_text(const struct nlmsghdr *message, const char *text)
 
 	assert(text > first && text < last);
 	assert(memchr(text, '\0', (size_t)(last - text)));
+}
+
+static bool is_text(const struct match *match)
+{
+	return match->kind == MATCH_COMMENT || match->kind == MATCH_NFACCT;
+}
+
+/* Could it be one of ours? */
+static bool is_understood(const struct rule *rule)
+{
+	for (size_t i = 0; i < rule->n_matches; i++)
+		if (rule->matches[i].kind == MATCH_OTHER || rule->matches[i].bare)
+			return false;
+	return rule->table != TABLE_COUNT && rule->target.kind < TARGET_GOTO;
+}
+
+static void write_again(const struct nft_rule_read *read)
+{
+	_Alignas(struct nlmsghdr) uint8_t room[2 * NFT_RULE_MESSAGE_MAX];
+	struct nlmsghdr *message = mnl_nlmsg_put_header(room);
+	struct nfgenmsg *head = mnl_nlmsg_put_extra_header(message, sizeof(*head));
+	struct nft_rule_read again;
+
+	message->nlmsg_type = NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_NEWRULE;
+	head->nfgen_family = read->family == FAMILY_IPV4 ? NFPROTO_IPV4 : NFPROTO_IPV6;
+	mnl_attr_put_u64(message, NFTA_RULE_HANDLE, UINT64_MAX);
+	if (strlen(read->rule.chain) > RULE_COMMENT_MAX ||
+	    (read->rule.target.kind == TARGET_CHAIN &&
+	     strlen(read->rule.target.chain) > RULE_COMMENT_MAX))
+		return; /* no chain has such a name */
+	nft_rule_put(message, read->family, &read->rule);
+	assert(message->nlmsg_len <= NFT_RULE_MESSAGE_MAX);
+	assert(nft_rule_read(message, &again) == 0);
+	assert(rule_equal(&read->rule, &again.rule));
+}
+
+static void read_value(const struct nlmsghdr *message)
+{
+	struct nft_rule_read read;
+
+	if (nft_rule_read(message, &read) < 0)
+		return;
+	assert(read.rule.n_matches <= RULE_MATCH_MAX);
+	for (size_t i = 0; i < read.rule.n_matches; i++)
+		if (is_text(&read.rule.matches[i]))
+			check_text(message, read.rule.matches[i].text);
+	if (read.rule.target.kind == TARGET_CHAIN || read.rule.target.kind == TARGET_GOTO)
+		check_text(message, read.rule.target.chain);
+	if (is_understood(&read.rule))
+		write_again(&read);
 }
 
 static void notify(const struct nlmsghdr *message)
@@ -63,6 +117,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		assert(nft_rule_digest_message(message, &again) == 0);
 		assert(seen.digest == again.digest && seen.handle == again.handle);
 	}
+	read_value(message);
 	notify(message);
 	free(message);
 	return 0;

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Digests: equal for equal rules whoever wrote them and however often they were met, different for
- * whatever iptables-save would print differently; and no trust in a message.
+ * Rules read back: the value that we would have written whoever wrote the rule and however often it was
+ * met; another one, and another digest, for whatever iptables-save would print differently; and no
+ * trust in a message.
  */
 
 #include <net/if.h>
 #include <sys/ioctl.h>
 
 #include "nft_lab.h"
+#include "xtables/rule_compare.h"
+#include "xtables/xt_info.h"
 
 /* -- what the kernel lists */
 
@@ -38,11 +41,18 @@ static const struct rule *next_rule(struct listing *listing, const char *table)
 static void expect_digest(void *arg, const struct nlmsghdr *message)
 {
 	struct listing *listing = arg;
+	struct nft_rule_read read;
 	struct nft_rule_seen seen;
 	const struct rule *rule;
 
 	assert_int_equal(nft_rule_digest_message(message, &seen), 0);
 	rule = next_rule(listing, seen.table);
+	assert_int_equal(nft_rule_read(message, &read), 0);
+	assert_int_equal(read.rule.table, rule->table);
+	assert_string_equal(read.rule.chain, rule->chain);
+	assert_int_equal(read.handle, seen.handle);
+	if (!rule_equal(&read.rule, rule))
+		fail_msg("rule %zu of table %s reads as another", listing->at, seen.table);
 	assert_int_equal(seen.family, listing->shapes->family);
 	assert_string_equal(seen.chain, rule->chain);
 	assert_true(seen.handle > 0);
@@ -534,6 +544,165 @@ static void everything_is_no_match_at_all(void **state attr_unused)
 			 nft_rule_digest(FAMILY_IPV6, &without));
 }
 
+/* -- there and back */
+
+static struct nlmsghdr *begin_rule(void *room, enum family family)
+{
+	struct nlmsghdr *message = mnl_nlmsg_put_header(room);
+	struct nfgenmsg *head = mnl_nlmsg_put_extra_header(message, sizeof(*head));
+
+	message->nlmsg_type = NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_NEWRULE;
+	head->nfgen_family = lab_family(family);
+	mnl_attr_put_u64(message, NFTA_RULE_HANDLE, htobe64(4711));
+	return message;
+}
+
+static void read_back(enum family family, const struct rule *rule)
+{
+	_Alignas(struct nlmsghdr) uint8_t room[NFT_RULE_MESSAGE_MAX];
+	struct nlmsghdr *message = begin_rule(room, family);
+	struct nft_rule_read read;
+
+	nft_rule_put(message, family, rule);
+	assert_int_equal(nft_rule_read(message, &read), 0);
+	assert_int_equal(read.family, family);
+	assert_int_equal(read.handle, 4711);
+	assert_string_equal(read.table, table_name(rule->table));
+	assert_string_equal(read.rule.chain, rule->chain);
+	if (!rule_equal(&read.rule, rule)) {
+		cleanup_text struct text text = {0};
+
+		restore_rule_words(rule, &text);
+		fail_msg("\"%s\" reads as another", text_dup(&text));
+	}
+}
+
+static void each_rule_is_read_as_it_was_put(void **state attr_unused)
+{
+	for (int family = 0; family < FAMILY_COUNT; family++) {
+		struct shapes shapes;
+
+		shapes_init(&shapes, (enum family)family, true);
+		shapes_jumps(&shapes);
+		shapes_add(&shapes);
+		shapes.seed = 4242 + (uint64_t)family;
+		for (int i = 0; i < 50; i++)
+			shapes_add(&shapes);
+		assert_true(shapes.n > 1000);
+		for (size_t i = 0; i < shapes.n; i++)
+			read_back((enum family)family, &shapes.rules[i]);
+		shapes_done(&shapes);
+	}
+}
+
+/* As many endpoints as anybody will have, and some more. */
+static void each_share_is_read_as_it_was_put(void **state attr_unused)
+{
+	for (unsigned int one_in = 1; one_in <= 100000; one_in += one_in < 3000 ? 1 : 97) {
+		struct rule rule;
+
+		rule_init(&rule, TABLE_NAT, "KUBE-A");
+		rule_statistic(&rule, one_in);
+		read_back(FAMILY_IPV4, &rule);
+	}
+}
+
+static void interfaces_are_read_as_they_were_put(void **state attr_unused)
+{
+	static const char *const names[] = {
+		"+", "a", "veth+", "a-name-of-15-ch", "a-name-of-15-c+", "a-name-of-16-cha", ""};
+
+	for (size_t i = 0; i < 2 * ARRAY_SIZE(names); i++) {
+		struct rule rule;
+
+		rule_init(&rule, TABLE_NAT, "KUBE-A");
+		rule_interface(&rule, i % 2, names[i / 2]);
+		read_back(FAMILY_IPV4, &rule);
+	}
+}
+
+/* Before 1.8.8, iptables had xt matches for the port and the mark. */
+static void rules_of_older_iptables_are_the_same_values(void **state attr_unused)
+{
+	_Alignas(struct nlmsghdr) uint8_t room[NFT_RULE_MESSAGE_MAX];
+	const struct match mark = {.kind = MATCH_MARK, .invert = true, .mark = 0x4000};
+	struct nlmsghdr *message = begin_rule(room, FAMILY_IPV4);
+	struct nft_rule_read read;
+	struct nlattr *list;
+	struct rule rule;
+
+	rule_init(&rule, TABLE_NAT, "KUBE-A");
+	rule_protocol(&rule, PROTOCOL_TCP);
+	rule_port(&rule, 443);
+	rule_mark(&rule, true, 0x4000);
+	rule_jump(&rule, "KUBE-B");
+	mnl_attr_put_strz(message, NFTA_RULE_TABLE, "nat");
+	mnl_attr_put_strz(message, NFTA_RULE_CHAIN, "KUBE-A");
+	list = mnl_attr_nest_start(message, NFTA_RULE_EXPRESSIONS);
+	nft_expr_protocol(message, NFT_REG_1, IPPROTO_TCP);
+	xt_put_port(message, PROTOCOL_TCP, 443);
+	xt_put_match(message, &mark);
+	nft_expr_counter(message);
+	nft_expr_verdict(message, NFT_JUMP, "KUBE-B");
+	mnl_attr_nest_end(message, list);
+	assert_int_equal(nft_rule_read(message, &read), 0);
+	assert_true(rule_equal(&read.rule, &rule));
+}
+
+static void keep_rule(void *arg, const struct nlmsghdr *message)
+{
+	_Alignas(struct nlmsghdr) static uint8_t kept[NFT_RULE_MESSAGE_MAX];
+
+	assert_true(message->nlmsg_len <= sizeof(kept));
+	memcpy(kept, message, message->nlmsg_len);
+	assert_int_equal(nft_rule_read((const void *)kept, arg), 0);
+}
+
+/* The words of other programs' rules, behind "-A FORWARD", and what is understood of them. */
+static const struct foreign {
+	const char *words;
+	const char *others[2]; /* matches by their names */
+	enum target_kind target;
+	const char *name; /* of the target */
+} foreigns[] = {
+	{"-m multiport -p tcp --dports 1,2 -j KUBE-B", {"multiport"}, TARGET_CHAIN, "KUBE-B"},
+	{"-g KUBE-B", {0}, TARGET_GOTO, "KUBE-B"},
+	{"-o eth0 -m limit --limit 5/min -j ACCEPT", {"meta", "limit"}, TARGET_ACCEPT, NULL},
+	{"-p tcp --sport 7 -j DROP", {"payload"}, TARGET_DROP, NULL},
+	{"-p icmp -j LOG", {"cmp"}, TARGET_OTHER, "LOG"},
+	{"-m mark --mark 1/3 -j REJECT --reject-with tcp-reset -p tcp",
+	 {"cmp"},
+	 TARGET_OTHER,
+	 "REJECT"},
+	{"-m recent --name x --rcheck -j RETURN", {"recent"}, TARGET_RETURN, NULL},
+	{"-m conntrack --ctstate UNTRACKED", {"conntrack"}, TARGET_NONE, NULL},
+};
+
+static void rules_of_others_are_read_as_far_as_they_are_understood(void **state attr_unused)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(foreigns); i++) {
+		const struct foreign *foreign = &foreigns[i];
+		cleanup_free char *command = xasprintf(
+			"iptables-nft -N KUBE-B && iptables-nft -A FORWARD %s", foreign->words);
+		struct nft_rule_read read;
+		size_t n = 0;
+
+		lab_enter_new();
+		assert_int_equal(system(command), 0);
+		lab_dump(FAMILY_IPV4, NFT_MSG_GETRULE, keep_rule, &read);
+		for (size_t j = 0; j < read.rule.n_matches; j++) {
+			if (read.rule.matches[j].kind != MATCH_OTHER)
+				continue;
+			assert_true(n < ARRAY_SIZE(foreign->others) && foreign->others[n]);
+			assert_string_equal(read.rule.matches[j].text, foreign->others[n++]);
+		}
+		assert_true(n == ARRAY_SIZE(foreign->others) || !foreign->others[n]);
+		assert_int_equal(read.rule.target.kind, foreign->target);
+		if (foreign->name)
+			assert_string_equal(read.rule.target.chain, foreign->name);
+	}
+}
+
 /* -- messages that lie */
 
 struct kept {
@@ -628,6 +797,11 @@ int main(void)
 		cmocka_unit_test(each_single_change_gives_another_digest),
 		cmocka_unit_test(table_and_chain_do_not_count),
 		cmocka_unit_test(everything_is_no_match_at_all),
+		cmocka_unit_test(each_rule_is_read_as_it_was_put),
+		cmocka_unit_test(each_share_is_read_as_it_was_put),
+		cmocka_unit_test(interfaces_are_read_as_they_were_put),
+		cmocka_unit_test(rules_of_older_iptables_are_the_same_values),
+		cmocka_unit_test(rules_of_others_are_read_as_far_as_they_are_understood),
 		cmocka_unit_test(a_message_that_was_cut_is_refused),
 		cmocka_unit_test(other_messages_are_refused),
 	};

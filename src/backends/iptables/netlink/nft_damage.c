@@ -167,7 +167,7 @@ void nft_damage_take(struct nft_damage *damage, const struct nft_link *link,
 		return;
 	/* the first attribute of tables, chains and rules alike is the name of the table */
 	table_text = nft_message_string(message, NFTA_RULE_TABLE);
-	if (!table_text || !nft_link_table_parse(table_text, &table))
+	if (!table_text || !table_parse(table_text, &table))
 		return;
 	switch (type) {
 	case NFT_MSG_DELTABLE:

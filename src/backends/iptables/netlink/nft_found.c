@@ -124,7 +124,7 @@ static int take_chain(void *arg, const struct nlmsghdr *message, struct err *err
 	enum table table;
 
 	if (nft_message_type(message) == NFT_MSG_NEWCHAIN && table_text && name &&
-	    nft_link_table_parse(table_text, &table))
+	    table_parse(table_text, &table))
 		nft_found_add(arg, table, name);
 	return 0;
 }

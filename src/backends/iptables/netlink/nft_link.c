@@ -34,17 +34,6 @@ void nft_link_done(struct nft_link *link)
 	link->batch = nft_batch_free(link->batch);
 }
 
-bool nft_link_table_parse(const char *name, enum table *ret)
-{
-	for (size_t i = 0; i < TABLE_COUNT; i++) {
-		if (streq(name, table_name((enum table)i))) {
-			*ret = (enum table)i;
-			return true;
-		}
-	}
-	return false;
-}
-
 /* -- messages */
 
 static struct nlmsghdr *message(struct nft_link *link, uint16_t type, uint16_t flags)
@@ -150,7 +139,7 @@ static void on_echo(void *arg, size_t index attr_unused, const struct nlmsghdr *
 	enum table table;
 
 	if (nft_message_type(echo) != NFT_MSG_NEWRULE || nft_rule_digest_message(echo, &seen) < 0 ||
-	    !nft_link_table_parse(seen.table, &table))
+	    !table_parse(seen.table, &table))
 		return;
 	if (!nft_link_is_shared(seen.chain))
 		return;

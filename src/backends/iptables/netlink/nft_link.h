@@ -43,9 +43,6 @@ static inline bool nft_link_is_shared(const char *chain)
 	return !chain_is_per_service(chain);
 }
 
-/* "filter", "nat", "mangle"; false: another one. */
-bool nft_link_table_parse(const char *name, enum table *ret);
-
 void nft_link_reset(struct nft_link *link); /* empties the batch */
 void nft_link_new_table(struct nft_link *link, enum table table);
 void nft_link_new_chain(struct nft_link *link, enum table table, const char *chain);

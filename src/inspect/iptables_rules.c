@@ -6,7 +6,6 @@
 
 #include "backends/iptables/ruleset.h"
 #include "xtables/rule_text.h"
-#include "xtables/save_writer.h"
 
 struct iptables_chain *iptables_rules_chain(const struct iptables_rules *rules, enum table table,
 					    const char *name)
@@ -100,7 +99,7 @@ static void tell_remove_rule(struct txn *txn, const struct rule *rule)
 	struct iptables_chain *chain = open_chain(rules, rule->table, rule->chain);
 	char text[RULE_TEXT_MAX];
 
-	save_writer_print(rule, rules->family, text);
+	rule_print(rule, rule_form_save(rules->family), text);
 	for (size_t i = 0; i < chain->n; i++) {
 		if (!same_text(rules, chain, chain->v[i], text))
 			continue;
@@ -192,7 +191,7 @@ const char *iptables_rules_text(struct iptables_rules *rules, const struct iptab
 	rule.n_matches = kept->n_matches;
 	memcpy(rule.matches, kept->matches, kept->n_matches * sizeof(kept->matches[0]));
 	rule.target = kept->target;
-	save_writer_print(&rule, rules->family, text);
+	rule_print(&rule, rule_form_save(rules->family), text);
 	kept->text = arena_strdup(rules->arena, text);
 	return kept->text;
 }

@@ -2,15 +2,23 @@
 #pragma once
 
 /*
- * Pieces of text that both writers need. Each takes the place to write to and returns the place
- * behind: rules are written by copying, never by printf, because a full sync of a big cluster has
- * 170,000 of them.
+ * A rule in the words of iptables: as iptables-restore reads them, which is how kube-proxy writes them,
+ * and as iptables-save (1.8.9, nf_tables) prints them. Rules are written by copying, never by printf,
+ * because a full sync of a big cluster has 170,000 of them.
  */
 
 #include "xtables/rule.h"
 
 /* Upper bound of one rule's text: each match has at most one text of RULE_COMMENT_MAX bytes. */
 #define RULE_TEXT_MAX ((RULE_MATCH_MAX + 1) * (RULE_COMMENT_MAX + 96))
+
+enum rule_form {
+	RULE_FORM_RESTORE = 0,
+	RULE_FORM_SAVE_IPV4,
+	RULE_FORM_SAVE_IPV6,
+};
+
+enum rule_form rule_form_save(enum family family);
 
 static inline char *put_bytes(char *at, const char *s, size_t n)
 {
@@ -20,14 +28,18 @@ static inline char *put_bytes(char *at, const char *s, size_t n)
 
 #define PUT(at, literal) put_bytes((at), (literal), sizeof(literal) - 1)
 
-/* Cuts at RULE_COMMENT_MAX bytes; no text in a rule may be longer. */
+/*
+ * Each of these takes the place to write to and returns the place behind, without a NUL. Texts are cut
+ * at RULE_COMMENT_MAX bytes.
+ */
 char *put_string(char *at, const char *s);
-char *put_comment_match(char *at, const char *text, bool quoted); /* " -m comment --comment ..." */
-char *put_number(char *at, uint32_t n);
-char *put_ctstates(char *at, unsigned int states); /* "RELATED,ESTABLISHED" */
+/* Matches and target, with a blank before every word. */
+char *put_rule_words(char *at, const struct rule *rule, enum rule_form form);
+/* "-A CHAIN words"; command: "-A " or another of three bytes. */
+char *put_rule(char *at, const char command[3], const struct rule *rule, enum rule_form form);
 
-/* " -j ..." for the targets that iptables-restore reads as iptables-save writes them. */
-char *put_plain_target(char *at, const struct target *target);
+/* "-A CHAIN words" with a NUL; its length. */
+size_t rule_print(const struct rule *rule, enum rule_form form, char out[RULE_TEXT_MAX]);
 
 /*
  * 1/one_in with ten decimals, as iptables-restore is told: "0.3333333333". It is what the tool

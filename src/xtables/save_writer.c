@@ -2,7 +2,6 @@
 #include "xtables/save_writer.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/arena.h"
@@ -13,9 +12,6 @@
  * The tool prints chain by chain, sorted by name, while rules arrive in any order: each chain
  * collects its own lines in one growing piece of memory, which is released as soon as the finished
  * text has it.
- *
- * In a rule the tool puts source, destination, interface and protocol first, in this order,
- * whatever the order of writing, and then the extensions in the order of their -m words.
  */
 
 struct save_chain {
@@ -91,208 +87,13 @@ static void chain_insert(struct save_chain *chain, size_t offset, const char *li
 	chain->size += n;
 }
 
-/* Each of these puts the words of one match, with a blank before every word. */
-typedef char *put_fn(char *at, const struct match *match, enum family family);
-
-/* Quoted unless it is plain letters. */
-static char *put_comment(char *at, const struct match *match, enum family family attr_unused)
+/* A line of RULE_TEXT_MAX bytes: its length. */
+static size_t put_line(const struct save_writer *writer, const struct rule *rule, char *line)
 {
-	static const char plain[] =
-		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
-	bool quoted = match->text[strspn(match->text, plain)];
+	char *end = put_rule(line, "-A ", rule, rule_form_save(writer->family));
 
-	return put_comment_match(at, match->text, quoted);
-}
-
-static char *put_invert(char *at, const struct match *match)
-{
-	return match->invert ? PUT(at, " !") : at;
-}
-
-static char *put_protocol_match(char *at, const struct match *match, enum family family attr_unused)
-{
-	return put_string(PUT(at, " -m "), protocol_name(match->protocol));
-}
-
-static char *put_port(char *at, const struct match *match, enum family family attr_unused)
-{
-	return put_number(PUT(at, " --dport "), match->port);
-}
-
-static char *put_ctstate(char *at, const struct match *match, enum family family attr_unused)
-{
-	at = put_invert(PUT(at, " -m conntrack"), match);
-	return put_ctstates(PUT(at, " --ctstate "), match->ctstate);
-}
-
-static char *put_hex(char *at, uint32_t n)
-{
-	return at + sprintf(at, "0x%x", n);
-}
-
-static char *put_mark(char *at, const struct match *match, enum family family attr_unused)
-{
-	at = put_invert(PUT(at, " -m mark"), match);
-	at = put_hex(PUT(at, " --mark "), match->mark);
-	*at++ = '/';
-	return put_hex(at, match->mark);
-}
-
-static char *put_source_local(char *at, const struct match *match attr_unused,
-			      enum family family attr_unused)
-{
-	return PUT(at, " -m addrtype --src-type LOCAL");
-}
-
-static char *put_destination_local(char *at, const struct match *match attr_unused,
-				   enum family family attr_unused)
-{
-	return PUT(at, " -m addrtype --dst-type LOCAL");
-}
-
-/* The kernel's share of 2^31, as a number between 0 and 1 again. */
-static char *put_statistic(char *at, const struct match *match, enum family family attr_unused)
-{
-	double p = probability_value(match->one_in) / 2147483648.0;
-
-	return at + sprintf(at, " -m statistic --mode random --probability %.11f", p);
-}
-
-static char *put_recent_list(char *at, const struct match *match, enum family family)
-{
-	at = put_string(PUT(at, " --name "), match->recent.name);
-	if (family == FAMILY_IPV4)
-		at = PUT(at, " --mask 255.255.255.255");
-	else
-		at = PUT(at, " --mask ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff");
-	return PUT(at, " --rsource");
-}
-
-static char *put_recent_check(char *at, const struct match *match, enum family family)
-{
-	at = put_number(PUT(at, " -m recent --rcheck --seconds "), match->recent.seconds);
-	return put_recent_list(PUT(at, " --reap"), match, family);
-}
-
-static char *put_recent_set(char *at, const struct match *match, enum family family)
-{
-	return put_recent_list(PUT(at, " -m recent --set"), match, family);
-}
-
-/* Two blanks: the tool's own. */
-static char *put_nfacct(char *at, const struct match *match, enum family family attr_unused)
-{
-	return put_string(PUT(at, " -m nfacct --nfacct-name  "), match->text);
-}
-
-/* What is missing here stands in front, see put_front(). */
-static put_fn *const put_match[MATCH_COUNT] = {
-	[MATCH_COMMENT] = put_comment,
-	[MATCH_PROTOCOL] = put_protocol_match,
-	[MATCH_PORT] = put_port,
-	[MATCH_CTSTATE] = put_ctstate,
-	[MATCH_MARK] = put_mark,
-	[MATCH_SOURCE_TYPE_LOCAL] = put_source_local,
-	[MATCH_DESTINATION_TYPE_LOCAL] = put_destination_local,
-	[MATCH_STATISTIC] = put_statistic,
-	[MATCH_RECENT_CHECK] = put_recent_check,
-	[MATCH_RECENT_SET] = put_recent_set,
-	[MATCH_NFACCT] = put_nfacct,
-};
-
-static const struct match *find_match(const struct rule *rule, enum match_kind kind)
-{
-	for (size_t i = 0; i < rule->n_matches; i++)
-		if (rule->matches[i].kind == kind)
-			return &rule->matches[i];
-	return NULL;
-}
-
-/* A prefix of length 0 says nothing and is not shown. */
-static char *put_prefix(char *at, const struct match *match, const char *option)
-{
-	if (!match || match->prefix.length == 0)
-		return at;
-	at = put_string(put_invert(at, match), option);
-	return at + prefix_print(&match->prefix, at);
-}
-
-static char *put_front(char *at, const struct rule *rule)
-{
-	const struct match *match;
-
-	at = put_prefix(at, find_match(rule, MATCH_SOURCE), " -s ");
-	at = put_prefix(at, find_match(rule, MATCH_DESTINATION), " -d ");
-	match = find_match(rule, MATCH_INTERFACE);
-	if (match)
-		at = put_string(PUT(put_invert(at, match), " -i "), match->text);
-	match = find_match(rule, MATCH_PROTOCOL);
-	if (match)
-		at = put_string(PUT(at, " -p "), protocol_name(match->protocol));
-	return at;
-}
-
-/* --dport belongs to the words of -m tcp, wherever it was written. */
-static char *put_extensions(char *at, const struct rule *rule, enum family family)
-{
-	const struct match *port = find_match(rule, MATCH_PORT);
-
-	for (size_t i = 0; i < rule->n_matches; i++) {
-		const struct match *match = &rule->matches[i];
-
-		if (match->kind == MATCH_PORT || !put_match[match->kind])
-			continue;
-		at = put_match[match->kind](at, match, family);
-		if (match->kind == MATCH_PROTOCOL && port)
-			at = put_match[MATCH_PORT](at, port, family);
-	}
-	return at;
-}
-
-static char *put_xmark(char *at, uint32_t value, uint32_t mask)
-{
-	at = put_hex(PUT(at, " -j MARK --set-xmark "), value);
-	*at++ = '/';
-	return put_hex(at, mask);
-}
-
-static char *put_reject(char *at, enum family family)
-{
-	at = PUT(at, " -j REJECT --reject-with ");
-	return family == FAMILY_IPV4 ? PUT(at, "icmp-port-unreachable")
-				     : PUT(at, "icmp6-port-unreachable");
-}
-
-static char *put_target(char *at, const struct target *target, enum family family)
-{
-	switch (target->kind) {
-	case TARGET_REJECT:
-		return put_reject(at, family);
-	case TARGET_MARK_XOR:
-		return put_xmark(at, target->mark, 0);
-	case TARGET_MARK_OR:
-		return put_xmark(at, target->mark, target->mark);
-	default:
-		return put_plain_target(at, target);
-	}
-}
-
-static char *put_rule(char *at, const struct rule *rule, enum family family)
-{
-	at = put_string(PUT(at, "-A "), rule->chain);
-	at = put_front(at, rule);
-	at = put_extensions(at, rule, family);
-	at = put_target(at, &rule->target, family);
-	*at++ = '\n';
-	return at;
-}
-
-size_t save_writer_print(const struct rule *rule, enum family family, char *out)
-{
-	char *end = put_rule(out, rule, family) - 1;
-
-	*end = '\0';
-	return (size_t)(end - out);
+	*end++ = '\n';
+	return (size_t)(end - line);
 }
 
 static void insert_rule(struct save_writer *writer, const struct rule *rule, bool first)
@@ -300,10 +101,10 @@ static void insert_rule(struct save_writer *writer, const struct rule *rule, boo
 	struct save_table *table = open_table(writer, rule->table);
 	struct save_chain *chain = map_get(&table->chains, rule->chain);
 	char line[RULE_TEXT_MAX];
-	char *end = put_rule(line, rule, writer->family);
+	size_t n = put_line(writer, rule, line);
 
 	assert(chain); /* declared before rules go into it */
-	chain_insert(chain, first ? 0 : chain->size, line, (size_t)(end - line));
+	chain_insert(chain, first ? 0 : chain->size, line, n);
 }
 
 static void write_chain(struct txn *txn, enum table which, const char *name)
@@ -343,7 +144,7 @@ static void write_remove_rule(struct txn *txn, const struct rule *rule)
 	struct save_table *table = open_table(writer, rule->table);
 	struct save_chain *chain = map_get(&table->chains, rule->chain);
 	char line[RULE_TEXT_MAX];
-	size_t n = (size_t)(put_rule(line, rule, writer->family) - line);
+	size_t n = put_line(writer, rule, line);
 	char *at = chain ? find_line(chain, line, n) : NULL;
 
 	assert(at); /* only what is there is removed */

@@ -16,7 +16,5 @@ struct save_writer *save_writer_free(struct save_writer *writer); /* accepts NUL
 struct txn *save_writer_txn(struct save_writer *writer);
 /* A rule put before all others of a base chain: iptables -I. */
 void save_writer_prepend(struct save_writer *writer, const struct rule *rule);
-/* One rule in its words, without a line end; out has RULE_TEXT_MAX bytes (rule_text.h). */
-size_t save_writer_print(const struct rule *rule, enum family family, char *out);
 /* Without the two comment lines with the time that iptables-save adds. */
 void save_writer_finish(struct save_writer *writer, struct text *ret);

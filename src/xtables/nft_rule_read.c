@@ -356,7 +356,7 @@ static bool read_match(struct reading *reading, const struct nft_expr *expr)
 		return add_transport(reading, port);
 	if (!xt_read_match(expr, &match))
 		return false;
-	*add(reading, match.kind, false) = match;
+	*add(reading, match.kind, match.invert) = match;
 	return true;
 }
 
@@ -398,7 +398,7 @@ static bool read_immediate(struct reading *reading, const struct nft_expr *expr)
 	    nl_attr_u32(expr->v[NFTA_IMMEDIATE_DREG]) != NFT_REG_VERDICT || !verdict.known)
 		return false;
 	target->kind = target_of(verdict.code);
-	target->chain = verdict.chain ? verdict.chain : expr->name;
+	target->chain = verdict.chain ? verdict.chain : "QUEUE"; /* the only other one */
 	reading->ended = true;
 	return (target->kind != TARGET_CHAIN && target->kind != TARGET_GOTO) || verdict.chain;
 }

@@ -59,8 +59,8 @@ struct match {
 	enum match_kind kind;
 	bool invert;
 	/*
-	 * SOURCE, DESTINATION: one address, which is written without its length. PROTOCOL: -p without
-	 * -m, in no rule of ours.
+	 * SOURCE, DESTINATION: one address, which is written without its length. In no rule of ours:
+	 * PROTOCOL by -p without -m, CTSTATE by -m state.
 	 */
 	bool bare;
 	union {

@@ -59,7 +59,6 @@ static uint8_t *put_protocol(uint8_t *at, const struct rule *rule, const struct 
 	const struct match *port = find(rule, MATCH_PORT);
 
 	*at++ = (uint8_t)match->protocol;
-	*at++ = match->bare;
 	return put_u32(at, port ? port->port : 0);
 }
 
@@ -94,16 +93,16 @@ static uint8_t *put_value(uint8_t *at, const struct rule *rule, const struct mat
 	}
 }
 
-static uint8_t *put_match(uint8_t *at, const struct rule *rule, const struct match *match)
-{
-	*at++ = (uint8_t)match->kind;
-	*at++ = match->invert;
-	return put_value(at, rule, match);
-}
-
 static bool is_front(enum match_kind kind)
 {
 	return kind == MATCH_INTERFACE || kind == MATCH_SOURCE || kind == MATCH_DESTINATION;
+}
+
+static uint8_t *put_match(uint8_t *at, const struct rule *rule, const struct match *match)
+{
+	*at++ = (uint8_t)match->kind;
+	*at++ = (uint8_t)(match->invert | (match->bare && !is_front(match->kind)) << 1);
+	return put_value(at, rule, match);
 }
 
 static uint8_t *put_front(uint8_t *at, const struct rule *rule)

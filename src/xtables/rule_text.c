@@ -79,13 +79,20 @@ static char *put_protocol(char *at, const struct match *match, enum rule_form fo
 	return form == RULE_FORM_RESTORE ? put_string(PUT(at, " -p "), name) : at;
 }
 
+/* iptables-save prints what the kernel keeps: no bits behind the length. */
 static char *put_prefix(char *at, const struct match *match, enum rule_form form)
 {
+	struct prefix prefix = match->prefix;
+	uint8_t mask[16];
+
 	at = put_invert(at, match);
 	at = match->kind == MATCH_SOURCE ? PUT(at, " -s ") : PUT(at, " -d ");
 	if (match->bare && form == RULE_FORM_RESTORE)
-		return at + addr_print(&match->prefix.addr, at);
-	return at + prefix_print(&match->prefix, at);
+		return at + addr_print(&prefix.addr, at);
+	prefix_mask(prefix.length, mask);
+	for (size_t i = 0; form != RULE_FORM_RESTORE && i < sizeof(mask); i++)
+		prefix.addr.bytes[i] &= mask[i];
+	return at + prefix_print(&prefix, at);
 }
 
 static char *put_interface(char *at, const struct match *match, enum rule_form form attr_unused)
@@ -98,19 +105,23 @@ static char *put_port(char *at, const struct match *match, enum rule_form form a
 	return put_number(PUT(at, " --dport "), match->port);
 }
 
+const char *const ctstate_names[CTSTATE_COUNT] = {"INVALID", "NEW", "RELATED", "ESTABLISHED",
+						  "DNAT"};
+
+static_assert(1 << (CTSTATE_COUNT - 1) == CTSTATE_DNAT, "one name for each bit");
+
 static char *put_ctstate(char *at, const struct match *match, enum rule_form form attr_unused)
 {
-	static const char *const names[] = {"INVALID", "NEW", "RELATED", "ESTABLISHED", "DNAT"};
 	bool first = true;
 
-	static_assert(1 << (ARRAY_SIZE(names) - 1) == CTSTATE_DNAT, "one name for each bit");
-	at = PUT(put_invert(PUT(at, " -m conntrack"), match), " --ctstate ");
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+	at = put_invert(match->bare ? PUT(at, " -m state") : PUT(at, " -m conntrack"), match);
+	at = match->bare ? PUT(at, " --state ") : PUT(at, " --ctstate ");
+	for (size_t i = 0; i < CTSTATE_COUNT; i++) {
 		if (!(match->ctstate & 1U << i))
 			continue;
 		if (!first)
 			*at++ = ',';
-		at = put_string(at, names[i]);
+		at = put_string(at, ctstate_names[i]);
 		first = false;
 	}
 	return at;
@@ -210,7 +221,7 @@ static bool is_front(enum match_kind kind)
 	return kind == MATCH_SOURCE || kind == MATCH_DESTINATION || kind == MATCH_INTERFACE;
 }
 
-/* A prefix of length 0 says nothing and is not shown. */
+/* A prefix of length 0 says nothing and is not shown, unless it is inverted. */
 static char *put_front(char *at, const struct rule *rule, enum rule_form form)
 {
 	static const enum match_kind order[] = {MATCH_SOURCE, MATCH_DESTINATION, MATCH_INTERFACE};
@@ -218,7 +229,8 @@ static char *put_front(char *at, const struct rule *rule, enum rule_form form)
 
 	for (size_t i = 0; i < ARRAY_SIZE(order); i++) {
 		match = find_match(rule, order[i]);
-		if (match && (match->kind == MATCH_INTERFACE || match->prefix.length > 0))
+		if (match &&
+		    (match->kind == MATCH_INTERFACE || match->invert || match->prefix.length > 0))
 			at = put_match[match->kind](at, match, form);
 	}
 	match = find_match(rule, MATCH_PROTOCOL);
@@ -349,4 +361,15 @@ uint32_t probability_value(unsigned int one_in)
 	if (one_in < ARRAY_SIZE(known))
 		known[one_in] = value;
 	return value;
+}
+
+/* Shares are rounded, so the next number may be the one. */
+unsigned int probability_one_in(double probability)
+{
+	uint32_t share = probability > 0 && probability <= 1
+				 ? (uint32_t)(probability * 2147483648.0 + 0.5)
+				 : 0;
+	unsigned int one_in = share ? (1U << 31) / share : 1;
+
+	return probability_value(one_in) == share ? one_in : one_in + 1;
 }

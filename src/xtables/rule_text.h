@@ -49,3 +49,8 @@ size_t rule_print(const struct rule *rule, enum rule_form form, char out[RULE_TE
 const char *probability_text(unsigned int one_in);
 /* The same as the kernel has it: a share of 2^31. */
 uint32_t probability_value(unsigned int one_in);
+/* The number that has this share, as exact as a double of it (0.33333333349); or any, if none has. */
+unsigned int probability_one_in(double probability);
+
+#define CTSTATE_COUNT 5
+extern const char *const ctstate_names[CTSTATE_COUNT]; /* by bit of enum ctstate */

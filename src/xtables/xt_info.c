@@ -74,6 +74,8 @@ static_assert(1 << (ARRAY_SIZE(state_bits) - 1) == CTSTATE_DNAT, "one for each s
 static void fill_conntrack(union info *info, const struct match *match)
 {
 	info->conntrack.match_flags = XT_CONNTRACK_STATE;
+	if (match->bare)
+		info->conntrack.match_flags |= XT_CONNTRACK_STATE_ALIAS;
 	info->conntrack.invert_flags = match->invert ? XT_CONNTRACK_STATE : 0;
 	for (size_t i = 0; i < ARRAY_SIZE(state_bits); i++)
 		if (match->ctstate & 1U << i)
@@ -86,6 +88,7 @@ static void get_conntrack(const void *info, struct match *ret)
 
 	ret->kind = MATCH_CTSTATE;
 	ret->invert = conntrack->invert_flags;
+	ret->bare = conntrack->match_flags & XT_CONNTRACK_STATE_ALIAS;
 	ret->ctstate = 0;
 	for (size_t i = 0; i < ARRAY_SIZE(state_bits); i++)
 		if (conntrack->state_mask & state_bits[i])
@@ -115,7 +118,6 @@ static void fill_statistic(union info *info, const struct match *match)
 	info->statistic.u.nth.count = info->statistic.u.random.probability;
 }
 
-/* A share of 2^31; shares are rounded, so the next number may be the one. */
 static void get_statistic(const void *info, struct match *ret)
 {
 	uint32_t share;
@@ -123,9 +125,7 @@ static void get_statistic(const void *info, struct match *ret)
 	memcpy(&share, (const uint8_t *)info + offsetof(struct xt_statistic_info, u.random),
 	       sizeof(share));
 	ret->kind = MATCH_STATISTIC;
-	ret->one_in = (1U << 31) / MAX(share, 1U);
-	if (probability_value(MAX(ret->one_in, 1U)) != share)
-		ret->one_in++;
+	ret->one_in = probability_one_in(share / 2147483648.0);
 }
 
 static void fill_recent(union info *info, const struct match *match)

@@ -675,6 +675,7 @@ static const struct foreign {
 	 TARGET_OTHER,
 	 "REJECT"},
 	{"-m recent --name x --rcheck -j RETURN", {"recent"}, TARGET_RETURN, NULL},
+	{"-m state --state RELATED,ESTABLISHED -j ACCEPT", {0}, TARGET_ACCEPT, NULL},
 	{"-m conntrack --ctstate UNTRACKED", {"conntrack"}, TARGET_NONE, NULL},
 };
 

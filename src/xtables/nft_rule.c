@@ -20,14 +20,6 @@
  * A register holds what is loaded for the comparison behind it: always the first.
  */
 
-static const struct match *find(const struct rule *rule, enum match_kind kind)
-{
-	for (size_t i = 0; i < rule->n_matches; i++)
-		if (rule->matches[i].kind == kind)
-			return &rule->matches[i];
-	return NULL;
-}
-
 static void put_compare(struct nlmsghdr *message, bool invert, const void *bytes, size_t n)
 {
 	nft_expr_cmp(message, NFT_REG_1, invert ? NFT_CMP_NEQ : NFT_CMP_EQ, bytes, n);
@@ -81,7 +73,7 @@ static void put_prefix(struct nlmsghdr *message, enum family family, const struc
 /* What "-m tcp" stands for, with the port that is said further on. */
 static void put_transport(struct nlmsghdr *message, const struct rule *rule, enum protocol protocol)
 {
-	const struct match *match = find(rule, MATCH_PORT);
+	const struct match *match = rule_match(rule, MATCH_PORT);
 	uint16_t port = match ? match->port : 0;
 	uint16_t wire = htons(port);
 
@@ -151,13 +143,13 @@ static void put_expressions(struct nlmsghdr *message, enum family family, const 
 	struct nlattr *list = mnl_attr_nest_start(message, NFTA_RULE_EXPRESSIONS);
 	const struct match *match;
 
-	if ((match = find(rule, MATCH_INTERFACE)))
+	if ((match = rule_match(rule, MATCH_INTERFACE)))
 		put_interface(message, match);
-	if ((match = find(rule, MATCH_PROTOCOL)))
+	if ((match = rule_match(rule, MATCH_PROTOCOL)))
 		nft_expr_protocol(message, NFT_REG_1, protocol_number(match->protocol));
-	if ((match = find(rule, MATCH_SOURCE)))
+	if ((match = rule_match(rule, MATCH_SOURCE)))
 		put_prefix(message, family, match);
-	if ((match = find(rule, MATCH_DESTINATION)))
+	if ((match = rule_match(rule, MATCH_DESTINATION)))
 		put_prefix(message, family, match);
 	for (size_t i = 0; i < rule->n_matches; i++)
 		put_match(message, rule, &rule->matches[i]);
@@ -169,7 +161,7 @@ static void put_expressions(struct nlmsghdr *message, enum family family, const 
 /* The kernel checks xt matches of a protocol against this, and forgets it. */
 static void put_compat(struct nlmsghdr *message, const struct rule *rule)
 {
-	const struct match *match = find(rule, MATCH_PROTOCOL);
+	const struct match *match = rule_match(rule, MATCH_PROTOCOL);
 	struct nlattr *nest = mnl_attr_nest_start(message, NFTA_RULE_COMPAT);
 
 	nft_put_u32(message, NFTA_RULE_COMPAT_PROTO, match ? protocol_number(match->protocol) : 0);

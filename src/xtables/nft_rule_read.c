@@ -67,14 +67,6 @@ static void add_other(struct reading *reading, const char *name)
 	reading->placed = true;
 }
 
-static bool has(const struct reading *reading, enum match_kind kind)
-{
-	for (size_t i = 0; i < reading->ret->rule.n_matches; i++)
-		if (reading->ret->rule.matches[i].kind == kind)
-			return true;
-	return false;
-}
-
 /* "-m tcp --dport N", where it stands. */
 static bool add_transport(struct reading *reading, uint16_t port)
 {
@@ -123,8 +115,9 @@ static bool begin(struct reading *reading, enum load load)
 		add(reading, MATCH_INTERFACE, false)->text = "+";
 	else if (reading->load != LOAD_NONE && reading->load != LOAD_OTHER)
 		return false;
-	if (front && (reading->placed ||
-		      (load == LOAD_PROTOCOL ? reading->has_protocol : has(reading, kinds[load]))))
+	if (front && (reading->placed || (load == LOAD_PROTOCOL ? reading->has_protocol
+								: rule_match(&reading->ret->rule,
+									     kinds[load]) != NULL)))
 		return false;
 	reading->placed |= !front;
 	reading->load = load;

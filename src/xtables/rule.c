@@ -26,6 +26,19 @@ bool table_parse(const char *name, enum table *ret)
 	return false;
 }
 
+const struct match *match_find(const struct match *matches, size_t n, enum match_kind kind)
+{
+	for (size_t i = 0; i < n; i++)
+		if (matches[i].kind == kind)
+			return &matches[i];
+	return NULL;
+}
+
+const struct match *rule_match(const struct rule *rule, enum match_kind kind)
+{
+	return match_find(rule->matches, rule->n_matches, kind);
+}
+
 /* Only what is used is set: a rule is built some 100,000 times in a row. */
 void rule_init(struct rule *rule, enum table table, const char *chain)
 {
@@ -187,10 +200,8 @@ void rule_dnat(struct rule *rule, const struct addr *addr, uint16_t port)
 
 const struct addr *rule_address(const struct rule *rule)
 {
-	size_t i = 0;
+	const struct match *destination = rule_match(rule, MATCH_DESTINATION);
 
-	while (i < rule->n_matches && rule->matches[i].kind != MATCH_DESTINATION)
-		i++;
-	assert(i < rule->n_matches);
-	return &rule->matches[i].prefix.addr;
+	assert(destination);
+	return &destination->prefix.addr;
 }

@@ -126,6 +126,9 @@ struct rule {
 		matches[RULE_MATCH_MAX]; /* last: those of a list have no more than they need */
 };
 
+/* The first of a kind; NULL: none. */
+const struct match *match_find(const struct match *matches, size_t n, enum match_kind kind);
+const struct match *rule_match(const struct rule *rule, enum match_kind kind);
 /* The address that it is for; every entry of a Service has its destination. */
 const struct addr *rule_address(const struct rule *rule);
 

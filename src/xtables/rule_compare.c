@@ -46,17 +46,9 @@ static uint8_t *put_prefix(uint8_t *at, const struct prefix *prefix)
 	return at;
 }
 
-static const struct match *find(const struct rule *rule, enum match_kind kind)
-{
-	for (size_t i = 0; i < rule->n_matches; i++)
-		if (rule->matches[i].kind == kind)
-			return &rule->matches[i];
-	return NULL;
-}
-
 static uint8_t *put_protocol(uint8_t *at, const struct rule *rule, const struct match *match)
 {
-	const struct match *port = find(rule, MATCH_PORT);
+	const struct match *port = rule_match(rule, MATCH_PORT);
 
 	*at++ = (uint8_t)match->protocol;
 	return put_u32(at, port ? port->port : 0);
@@ -110,7 +102,7 @@ static uint8_t *put_front(uint8_t *at, const struct rule *rule)
 	static const enum match_kind kinds[] = {MATCH_INTERFACE, MATCH_SOURCE, MATCH_DESTINATION};
 
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
-		const struct match *match = find(rule, kinds[i]);
+		const struct match *match = rule_match(rule, kinds[i]);
 
 		if (match &&
 		    (match->kind == MATCH_INTERFACE || match->invert || match->prefix.length > 0))

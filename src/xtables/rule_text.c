@@ -208,14 +208,6 @@ static_assert(ARRAY_SIZE(put_match) == MATCH_COUNT, "one function for each match
 
 /* -- in iptables-save's order */
 
-static const struct match *find_match(const struct rule *rule, enum match_kind kind)
-{
-	for (size_t i = 0; i < rule->n_matches; i++)
-		if (rule->matches[i].kind == kind)
-			return &rule->matches[i];
-	return NULL;
-}
-
 static bool is_front(enum match_kind kind)
 {
 	return kind == MATCH_SOURCE || kind == MATCH_DESTINATION || kind == MATCH_INTERFACE;
@@ -228,19 +220,19 @@ static char *put_front(char *at, const struct rule *rule, enum rule_form form)
 	const struct match *match;
 
 	for (size_t i = 0; i < ARRAY_SIZE(order); i++) {
-		match = find_match(rule, order[i]);
+		match = rule_match(rule, order[i]);
 		if (match &&
 		    (match->kind == MATCH_INTERFACE || match->invert || match->prefix.length > 0))
 			at = put_match[match->kind](at, match, form);
 	}
-	match = find_match(rule, MATCH_PROTOCOL);
+	match = rule_match(rule, MATCH_PROTOCOL);
 	return match ? put_string(PUT(at, " -p "), protocol_name(match->protocol)) : at;
 }
 
 /* --dport belongs to the words of -m tcp, wherever it was written. */
 static char *put_extensions(char *at, const struct rule *rule, enum rule_form form)
 {
-	const struct match *port = find_match(rule, MATCH_PORT);
+	const struct match *port = rule_match(rule, MATCH_PORT);
 
 	for (size_t i = 0; i < rule->n_matches; i++) {
 		const struct match *match = &rule->matches[i];

@@ -34,6 +34,21 @@ void diff_done(struct diff *diff)
 	*diff = (struct diff){0};
 }
 
+void diff_move(struct diff *diff, struct diff *from)
+{
+	for (size_t i = 0; i < from->n; i++) {
+		array_grow(&diff->v, &diff->capacity, diff->n, sizeof(*diff->v));
+		diff->v[diff->n++] = from->v[i];
+	}
+	for (size_t i = 0; i < from->n_obstacles; i++) {
+		array_grow(&diff->obstacles, &diff->obstacles_capacity, diff->n_obstacles,
+			   sizeof(*diff->obstacles));
+		diff->obstacles[diff->n_obstacles++] = from->obstacles[i];
+	}
+	from->n = from->n_obstacles = 0;
+	diff_done(from);
+}
+
 struct diff_text *diff_texts_add(struct diff_texts *texts, const char *key, const char *text,
 				 const char *service)
 {

@@ -66,6 +66,8 @@ struct diff {
 
 void diff_done(struct diff *diff);
 #define cleanup_diff attr_cleanup(diff_done)
+/* Appends all of another, which is empty then. */
+void diff_move(struct diff *diff, struct diff *from);
 
 /* -- making hunks */
 

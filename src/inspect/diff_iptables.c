@@ -1,22 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "inspect/diff_iptables.h"
 
+#include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 
+#include "backends/iptables/host.h"
 #include "backends/iptables/ruleset.h"
 #include "base/arena.h"
-#include "inspect/saved_rules.h"
-#include "kernel/iptables_save.h"
+#include "inspect/kernel_rules.h"
 #include "kernel/nfacct.h"
 #include "kernel/sysctl.h"
 #include "xtables/chains.h"
+#include "xtables/rule_compare.h"
 
+#define TRIES             10 /* to read rules while other programs change them */
 #define SYSCTL_BE_LIBERAL "net/netfilter/nf_conntrack_tcp_be_liberal"
 
 struct comparison {
 	struct diff *diff;
 	struct iptables_rules *wanted;
-	const struct saved_rules *kernel;
+	struct kernel_rules *kernel;
 	struct arena *arena; /* of keys and names */
 };
 
@@ -61,151 +65,148 @@ static bool has_order(const char *name)
 
 /* -- lines */
 
-/* The words of a comment in a line of iptables-save; NULL: there is none. */
-static const char *comment_of(const char *line, size_t *ret_n)
-{
-	static const char option[] = " --comment ";
-	const char *at = strstr(line, option);
-
-	if (!at)
-		return NULL;
-	at += strlen(option);
-	if (*at != '"') {
-		*ret_n = strcspn(at, " ");
-		return at;
-	}
-	*ret_n = strcspn(++at, "\"");
-	return at;
-}
-
 /* "namespace/name" in a comment, which may have ":port" behind; NULL: none. */
-static const char *service_of(struct arena *arena, const char *line)
+static const char *service_of(struct arena *arena, const struct iptables_rule *rule)
 {
-	size_t n = 0;
-	const char *at = comment_of(line, &n);
-	const char *end = at ? at + n : NULL;
+	const struct match *comment = iptables_rule_match(rule, MATCH_COMMENT);
+	const char *at = comment ? comment->text : "";
 
-	while (at < end) {
-		size_t word = MIN(strcspn(at, " "), (size_t)(end - at));
+	while (*at) {
+		size_t word = strcspn(at, " ");
 		const char *slash = memchr(at, '/', word);
 
 		if (slash && slash > at && slash + 1 < at + word)
 			return arena_printf(arena, "%.*s", (int)MIN(strcspn(at, ":"), word), at);
-		at += word + 1;
+		at += word + (at[word] != '\0');
 	}
 	return NULL;
 }
 
 /* What is compared: in chains of a Service without the comment. */
-static const char *key_of(struct arena *arena, const char *plain, bool comments)
+static void compared_value(const struct iptables_chain *chain, const struct iptables_rule *kept,
+			   struct rule *ret)
 {
-	static const char match[] = " -m comment";
+	bool comments = !chain_is_per_service(chain->name);
 	size_t n = 0;
-	const char *words = comment_of(plain, &n), *from = strstr(plain, match);
 
-	if (comments || !words || !from || from > words)
-		return arena_strdup(arena, plain);
-	words += n + (words[n] == '"');
-	return arena_printf(arena, "%.*s%s", (int)(from - plain), plain, words);
+	iptables_rules_value(chain, kept, ret);
+	iptables_rules_strip(ret);
+	for (size_t i = 0; i < ret->n_matches; i++)
+		if (comments || ret->matches[i].kind != MATCH_COMMENT)
+			ret->matches[n++] = ret->matches[i];
+	ret->n_matches = n;
+}
+
+static const char *key_of(struct arena *arena, const struct iptables_chain *chain,
+			  const struct iptables_rule *kept)
+{
+	struct rule rule;
+
+	compared_value(chain, kept, &rule);
+	return arena_printf(arena, "%" PRIx64, rule_hash(&rule));
+}
+
+static bool same_rules(const struct iptables_chain *wanted, const struct iptables_chain *kernel)
+{
+	for (size_t i = 0; i < wanted->n && wanted->n == kernel->n; i++) {
+		struct rule a, b;
+
+		compared_value(wanted, wanted->v[i], &a);
+		compared_value(kernel, kernel->v[i], &b);
+		if (!rule_equal(&a, &b))
+			return false;
+	}
+	return wanted->n == kernel->n;
+}
+
+static bool leads_to(const struct iptables_rule *rule, const char *chain)
+{
+	return rule->target.kind == TARGET_CHAIN && streq(rule->target.chain, chain);
 }
 
 static void add_wanted(const struct comparison *comparison, const struct iptables_chain *chain,
 		       struct diff_texts *ret)
 {
-	bool comments = !chain_is_per_service(chain->name);
 	const uint64_t walks = comparison->wanted->walks;
 	size_t n_ways = 0;
 
 	for (size_t i = 0; i < chain->n; i++) {
-		const char *text = iptables_rules_text(comparison->wanted, chain, chain->v[i]);
-		cleanup_free char *plain = saved_rules_plain(text);
 		struct diff_text *line =
-			diff_texts_add(ret, key_of(comparison->arena, plain, comments), text,
+			diff_texts_add(ret, key_of(comparison->arena, chain, chain->v[i]),
+				       iptables_rules_text(comparison->wanted, chain, chain->v[i]),
 				       chain->v[i]->service);
 
 		line->unmet = chain->v[i]->met != walks;
-		line->last = chain->v[i]->target.kind == TARGET_CHAIN &&
-			     streq(chain->v[i]->target.chain, CHAIN_NODEPORTS) && i + 1 == chain->n;
-		n_ways += chain->v[i]->target.kind == TARGET_CHAIN &&
-			  streq(chain->v[i]->target.chain, CHAIN_NODEPORTS);
+		line->last = leads_to(chain->v[i], CHAIN_NODEPORTS) && i + 1 == chain->n;
+		n_ways += leads_to(chain->v[i], CHAIN_NODEPORTS);
 	}
 	/* of several ways to NodePorts, one for each address, any may be the last */
 	if (chain->n > 0 && n_ways != 1)
 		ret->v[ret->n - 1].last = false;
 }
 
-static bool is_foreign(enum table table, const char *chain, const char *line)
+static bool is_foreign(const struct iptables_chain *chain, const struct iptables_rule *rule)
 {
-	struct iptables_jump jump;
+	bool leads = rule->target.kind == TARGET_CHAIN || rule->target.kind == TARGET_GOTO;
 
-	if (!is_base(chain))
-		return streq(chain, CHAIN_KUBELET_FIREWALL);
-	return !iptables_save_jump(line, &jump) || !is_ours(table, jump.target);
+	if (!is_base(chain->name))
+		return streq(chain->name, CHAIN_KUBELET_FIREWALL);
+	return !leads || !is_ours(chain->table, rule->target.chain);
 }
 
-static void add_kernel(const struct comparison *comparison, enum table table,
-		       const struct saved_chain *chain, struct diff_texts *ret)
+static void add_kernel(const struct comparison *comparison, struct iptables_chain *chain,
+		       struct diff_texts *ret)
 {
-	bool comments = !chain_is_per_service(chain->name);
-
 	for (size_t i = 0; i < chain->n; i++) {
-		const struct saved_line *line = &chain->lines[i];
+		const struct iptables_rule *rule = chain->v[i];
 		struct diff_text *text =
-			diff_texts_add(ret, key_of(comparison->arena, line->plain, comments),
-				       line->text, service_of(comparison->arena, line->text));
+			diff_texts_add(ret, key_of(comparison->arena, chain, rule),
+				       kernel_rules_text(comparison->kernel, chain, i),
+				       service_of(comparison->arena, rule));
 
-		text->foreign = is_foreign(table, chain->name, line->text);
+		text->foreign = is_foreign(chain, rule);
 	}
 }
 
 /* -- in the way of a packet */
 
 /* A packet that matches such a rule of a base chain is done with the chain. */
-static bool ends_way(const struct iptables_jump *jump)
+static bool ends_way(const struct target *target)
 {
-	static const char *const targets[] = {
-		"ACCEPT", "DROP",     "REJECT",     "RETURN", "QUEUE",  "NFQUEUE",
-		"DNAT",   "REDIRECT", "MASQUERADE", "SNAT",   "NETMAP", "SYNPROXY",
+	static const char *const names[] = {
+		"QUEUE",      "NFQUEUE", "REDIRECT", "SNAT", "NETMAP", "SYNPROXY", "DNAT",
+		"MASQUERADE", "REJECT",  "nat",      "masq", "redir",  "reject",   "queue",
 	};
 
-	return jump->goes || is_one_of(jump->target, targets, ARRAY_SIZE(targets));
+	if (target->kind != TARGET_CHAIN && target->kind != TARGET_OTHER)
+		return target->kind != TARGET_MARK_XOR && target->kind != TARGET_MARK_OR;
+	return is_one_of(target->chain, names, ARRAY_SIZE(names));
 }
 
 /* Is it for connections that are known? The packet in question opens one. */
-static bool is_for_known(const char *line)
+static bool is_for_known(const struct iptables_rule *rule)
 {
-	static const char *const options[] = {" --ctstate ", " --state "};
-	static const char *const known[] = {"RELATED,ESTABLISHED ", "ESTABLISHED,RELATED ",
-					    "ESTABLISHED ", "RELATED "};
+	const struct match *match = iptables_rule_match(rule, MATCH_CTSTATE);
 
-	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
-		const char *at = strstr(line, options[i]);
-
-		if (!at || at == line || at[-1] == '!')
-			continue;
-		for (size_t j = 0; j < ARRAY_SIZE(known); j++)
-			if (has_prefix(at + strlen(options[i]), known[j]))
-				return true;
-	}
-	return false;
+	return match && !match->invert && match->ctstate &&
+	       !(match->ctstate & ~(unsigned int)(CTSTATE_RELATED | CTSTATE_ESTABLISHED));
 }
 
 /* Rules of other programs before the last of ours: behind it, whatever we do with a packet is done. */
-static void put_obstacles(const struct comparison *comparison, enum table table,
-			  const struct saved_chain *chain)
+static void put_obstacles(const struct comparison *comparison, struct iptables_chain *chain)
 {
 	size_t n = chain->n;
 
-	while (n > 0 && is_foreign(table, chain->name, chain->lines[n - 1].text))
+	while (n > 0 && is_foreign(chain, chain->v[n - 1]))
 		n--;
 	for (size_t i = 0; i < n; i++) {
-		const char *line = chain->lines[i].text;
-		struct iptables_jump jump;
+		const struct iptables_rule *rule = chain->v[i];
 
-		if (is_foreign(table, chain->name, line) && iptables_save_jump(line, &jump) &&
-		    !is_for_known(line))
-			diff_put_obstacle(comparison->diff, table_name(table), chain->name, line,
-					  ends_way(&jump));
+		if (is_foreign(chain, rule) && rule->target.kind != TARGET_NONE &&
+		    !is_for_known(rule))
+			diff_put_obstacle(comparison->diff, table_name(chain->table), chain->name,
+					  kernel_rules_text(comparison->kernel, chain, i),
+					  ends_way(&rule->target));
 	}
 }
 
@@ -228,18 +229,19 @@ static void put_chain(const struct comparison *comparison, const struct diff_pla
 static void compare_chain(const struct comparison *comparison, enum table table, const char *name)
 {
 	const struct iptables_chain *wanted = iptables_rules_chain(comparison->wanted, table, name);
-	const struct saved_chain *kernel =
-		saved_rules_chain(comparison->kernel, table_name(table), name);
+	struct iptables_chain *kernel = kernel_rules_chain(comparison->kernel, table, name);
 	cleanup_diff_texts struct diff_texts left = {0}, right = {0};
 	const struct diff_place place = {comparison->wanted->family, table_name(table), "chain",
 					 name};
 
+	if (kernel && is_base(name) && comparison->wanted->walks > 0)
+		put_obstacles(comparison, kernel);
+	if (wanted && kernel && same_rules(wanted, kernel))
+		return;
 	if (wanted)
 		add_wanted(comparison, wanted, &left);
 	if (kernel)
-		add_kernel(comparison, table, kernel, &right);
-	if (kernel && is_base(name) && comparison->wanted->walks > 0)
-		put_obstacles(comparison, table, kernel);
+		add_kernel(comparison, kernel, &right);
 	if (!wanted && !is_base(name))
 		put_chain(comparison, &place, '+', &right);
 	else if (!kernel && !is_base(name))
@@ -273,10 +275,8 @@ static int compare_names(const void *left, const void *right)
 
 static void compare_table(const struct comparison *comparison, enum table table)
 {
-	cleanup_free char *prefix = xasprintf("%s ", table_name(table));
 	struct names names = {0};
-	const struct iptables_chain *wanted;
-	const struct saved_chain *kernel;
+	const struct iptables_chain *wanted, *kernel;
 	size_t at = 0;
 
 	while ((wanted = map_next(&comparison->wanted->chains[table], &at)))
@@ -284,9 +284,8 @@ static void compare_table(const struct comparison *comparison, enum table table)
 			add_name(&names, wanted->name);
 	at = 0;
 	while (comparison->wanted->walks == 0 &&
-	       (kernel = saved_rules_next(comparison->kernel, &at)))
-		if (has_prefix(kernel->key, prefix) &&
-		    (is_base(kernel->name) || is_ours(table, kernel->name)) &&
+	       (kernel = kernel_rules_next(comparison->kernel, table, &at)))
+		if ((is_base(kernel->name) || is_ours(table, kernel->name)) &&
 		    !iptables_rules_chain(comparison->wanted, table, kernel->name))
 			add_name(&names, kernel->name);
 	if (names.n > 1)
@@ -297,7 +296,7 @@ static void compare_table(const struct comparison *comparison, enum table table)
 }
 
 void diff_iptables_compare(struct diff *diff, struct iptables_rules *wanted,
-			   const struct saved_rules *kernel)
+			   struct kernel_rules *kernel)
 {
 	cleanup_arena struct arena *arena = arena_new(65536);
 	const struct comparison comparison = {diff, wanted, kernel, arena};
@@ -308,18 +307,22 @@ void diff_iptables_compare(struct diff *diff, struct iptables_rules *wanted,
 
 /* -- this host */
 
-static bool has_invalid_rule(const struct saved_rules *kernel)
+static bool has_invalid_rule(struct kernel_rules *kernel)
 {
-	const struct saved_chain *chain = saved_rules_chain(kernel, "filter", CHAIN_FORWARD);
+	const struct iptables_chain *chain =
+		kernel_rules_chain(kernel, TABLE_FILTER, CHAIN_FORWARD);
 
-	for (size_t i = 0; chain && i < chain->n; i++)
-		if (strstr(chain->lines[i].text, "--ctstate INVALID"))
+	for (size_t i = 0; chain && i < chain->n; i++) {
+		const struct match *match = iptables_rule_match(chain->v[i], MATCH_CTSTATE);
+
+		if (match && match->ctstate & CTSTATE_INVALID)
 			return true;
+	}
 	return false;
 }
 
 /* What a daemon would find here; what it found when it started counts where that makes a rule. */
-static struct ruleset_host host_features(const struct saved_rules *kernel)
+static struct ruleset_host host_features(struct kernel_rules *kernel)
 {
 	struct ruleset_host features = {.random_fully = true};
 	bool counters = nfacct_supported() == 1;
@@ -341,22 +344,37 @@ static void rules_cleanup(struct iptables_rules **rules)
 	iptables_rules_free(*rules);
 }
 
-int diff_iptables(struct diff *diff, const struct settings *settings,
-		  const struct plan_delta *delta, const struct host *host,
-		  enum iptables_variant variant, const struct packet *packet, struct err *err)
+/* Appends what is found; 1, or 0 with nothing appended if the rules were changed meanwhile. */
+static int try_diff(struct diff *diff, const struct inspect_question *question, struct err *err)
 {
-	cleanup_saved_rules struct saved_rules *kernel = NULL;
+	const struct settings *settings = question->settings;
+	cleanup_kernel_rules struct kernel_rules *kernel = NULL;
 	attr_cleanup(rules_cleanup) struct iptables_rules *wanted =
 		iptables_rules_new(settings->family);
+	cleanup_diff struct diff found = {0};
 	struct ruleset_host features;
-	int r = saved_rules_read(settings->family, variant, &kernel, err);
+	int r = kernel_rules_open(settings->family, question->backend_host->variant, &kernel, err);
 
 	if (r < 0)
 		return r;
 	features = host_features(kernel);
-	iptables_rules_plan(wanted, settings, delta, host, &features);
-	if (packet)
-		way_free(iptables_rules_walk(wanted, packet, host));
-	diff_iptables_compare(diff, wanted, kernel);
-	return 0;
+	iptables_rules_plan(wanted, settings, question->delta, question->host, &features);
+	if (question->packet)
+		way_free(iptables_rules_walk(wanted, question->packet, question->host));
+	diff_iptables_compare(&found, wanted, kernel);
+	r = kernel_rules_end(kernel, err);
+	if (r > 0)
+		diff_move(diff, &found);
+	return r;
+}
+
+int diff_iptables(struct diff *diff, const struct inspect_question *question, struct err *err)
+{
+	int r = 0;
+
+	for (size_t tries = 0; r == 0 && tries < TRIES; tries++)
+		r = try_diff(diff, question, err);
+	if (r == 0)
+		return err_set(err, -EAGAIN, "other programs change the rules without a pause");
+	return MIN(r, 0);
 }

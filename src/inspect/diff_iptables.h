@@ -7,25 +7,22 @@
  *
  * No differences are: counters, canaries, the order of entries in chains that all Services share, comments in
  * chains of a Service (whether endpoints have one depends on when it was last written), and what
- * depends on the host (saved_rules.h). KUBE-FIREWALL is kubelet's too: only what is missing there
+ * depends on the host (iptables_rules_strip). KUBE-FIREWALL is kubelet's too: only what is missing there
  * counts.
  */
 
 #include "base/err.h"
-#include "base/variant.h"
-#include "inspect/diff.h"
+#include "inspect/inspect_ops.h"
 #include "inspect/iptables_rules.h"
-#include "plan/settings.h"
 
-struct saved_rules;
+struct kernel_rules;
 
 /*
  * Appends the differences of one family; of a packet, if there is one: those in chains that it enters,
- * in chains without an order its own rules and foreign ones, and the obstacles before them. An error: the kernel's rules cannot be read.
+ * in chains without an order its own rules and foreign ones, and the obstacles before them. An error:
+ * the kernel's rules cannot be read, or other programs change them without a pause.
  */
-int diff_iptables(struct diff *diff, const struct settings *settings,
-		  const struct plan_delta *delta, const struct host *host,
-		  enum iptables_variant variant, const struct packet *packet, struct err *err);
+int diff_iptables(struct diff *diff, const struct inspect_question *question, struct err *err);
 /* The same when both sides are known, and the packet has walked through the wanted ones. */
 void diff_iptables_compare(struct diff *diff, struct iptables_rules *wanted,
-			   const struct saved_rules *kernel);
+			   struct kernel_rules *kernel);

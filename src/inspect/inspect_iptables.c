@@ -24,12 +24,6 @@ static struct way *walk(void *rules, const struct packet *packet, const struct h
 	return iptables_rules_walk(rules, packet, host);
 }
 
-static int diff(struct diff *diff, const struct inspect_question *question, struct err *err)
-{
-	return diff_iptables(diff, question->settings, question->delta, question->host,
-			     question->backend_host->variant, question->packet, err);
-}
-
 /* Rules of the other variant are not in nf_tables, which is what can be traced. */
 static int traceable(const struct backend_host *host, struct err *err)
 {
@@ -64,7 +58,7 @@ const struct inspect_ops inspect_iptables = {
 	.rules_new = rules_new,
 	.rules_free = rules_free,
 	.walk = walk,
-	.diff = diff,
+	.diff = diff_iptables,
 	.traceable = traceable,
 	.is_ours = is_ours,
 };

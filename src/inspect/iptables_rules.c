@@ -5,6 +5,8 @@
 #include <stdlib.h>
 
 #include "backends/iptables/ruleset.h"
+#include "xtables/rule_compare.h"
+#include "xtables/rule_parse.h"
 #include "xtables/rule_text.h"
 
 struct iptables_chain *iptables_rules_chain(const struct iptables_rules *rules, enum table table,
@@ -13,8 +15,8 @@ struct iptables_chain *iptables_rules_chain(const struct iptables_rules *rules, 
 	return map_get(&rules->chains[table], name);
 }
 
-static struct iptables_chain *open_chain(struct iptables_rules *rules, enum table table,
-					 const char *name)
+struct iptables_chain *iptables_rules_open_chain(struct iptables_rules *rules, enum table table,
+						 const char *name)
 {
 	struct iptables_chain *chain = iptables_rules_chain(rules, table, name);
 
@@ -35,6 +37,7 @@ static void keep_match(struct arena *arena, struct match *match)
 	case MATCH_COMMENT:
 	case MATCH_INTERFACE:
 	case MATCH_NFACCT:
+	case MATCH_OTHER:
 		match->text = arena_strdup(arena, match->text);
 		break;
 	case MATCH_RECENT_CHECK:
@@ -53,7 +56,8 @@ static struct iptables_rule *keep_rule(struct iptables_rules *rules, const struc
 
 	kept->service = rules->service;
 	kept->target = rule->target;
-	if (rule->target.kind == TARGET_CHAIN)
+	if (rule->target.kind == TARGET_CHAIN || rule->target.kind == TARGET_GOTO ||
+	    rule->target.kind == TARGET_OTHER)
 		kept->target.chain = arena_strdup(rules->arena, rule->target.chain);
 	kept->n_matches = rule->n_matches;
 	memcpy(kept->matches, rule->matches, size);
@@ -62,9 +66,10 @@ static struct iptables_rule *keep_rule(struct iptables_rules *rules, const struc
 	return kept;
 }
 
-static void add_rule(struct iptables_rules *rules, const struct rule *rule, bool first)
+static struct iptables_rule *add_rule(struct iptables_rules *rules, const struct rule *rule,
+				      bool first)
 {
-	struct iptables_chain *chain = open_chain(rules, rule->table, rule->chain);
+	struct iptables_chain *chain = iptables_rules_open_chain(rules, rule->table, rule->chain);
 	size_t at = first ? 0 : chain->n;
 
 	array_grow(&chain->v, &chain->capacity, chain->n, sizeof(*chain->v));
@@ -73,13 +78,62 @@ static void add_rule(struct iptables_rules *rules, const struct rule *rule, bool
 	chain->n++;
 	for (size_t i = at; i < chain->n; i++)
 		chain->v[i]->position = i + 1;
+	return chain->v[at];
+}
+
+struct iptables_rule *iptables_rules_add(struct iptables_rules *rules, const struct rule *rule)
+{
+	return add_rule(rules, rule, false);
+}
+
+const struct match *iptables_rule_match(const struct iptables_rule *rule, enum match_kind kind)
+{
+	return match_find(rule->matches, rule->n_matches, kind);
+}
+
+void iptables_rules_value(const struct iptables_chain *chain, const struct iptables_rule *kept,
+			  struct rule *ret)
+{
+	rule_init(ret, chain->table, chain->name);
+	ret->n_matches = kept->n_matches;
+	memcpy(ret->matches, kept->matches, kept->n_matches * sizeof(kept->matches[0]));
+	ret->target = kept->target;
+}
+
+/* -- what depends on the host */
+
+void iptables_rules_strip(struct rule *rule)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < rule->n_matches; i++)
+		if (rule->matches[i].kind != MATCH_NFACCT)
+			rule->matches[n++] = rule->matches[i];
+	rule->n_matches = n;
+	if (rule->target.kind == TARGET_MASQUERADE)
+		rule->target.random_fully = false;
+}
+
+bool iptables_rules_same_line(enum family family, const char *a, const char *b)
+{
+	cleanup_arena struct arena *arena = NULL;
+	struct rule rules[2];
+
+	if (streq(a, b))
+		return true;
+	arena = arena_new(1024);
+	if (!rule_parse(a, family, arena, &rules[0]) || !rule_parse(b, family, arena, &rules[1]))
+		return false;
+	iptables_rules_strip(&rules[0]);
+	iptables_rules_strip(&rules[1]);
+	return streq(rules[0].chain, rules[1].chain) && rule_equal(&rules[0], &rules[1]);
 }
 
 /* -- the writer */
 
 static void tell_chain(struct txn *txn, enum table table, const char *name)
 {
-	open_chain((struct iptables_rules *)txn, table, name)->n = 0;
+	iptables_rules_open_chain((struct iptables_rules *)txn, table, name)->n = 0;
 }
 
 static void tell_rule(struct txn *txn, const struct rule *rule)
@@ -87,21 +141,16 @@ static void tell_rule(struct txn *txn, const struct rule *rule)
 	add_rule((struct iptables_rules *)txn, rule, false);
 }
 
-static bool same_text(struct iptables_rules *rules, struct iptables_chain *chain,
-		      struct iptables_rule *kept, const char *text)
-{
-	return streq(iptables_rules_text(rules, chain, kept), text);
-}
-
 static void tell_remove_rule(struct txn *txn, const struct rule *rule)
 {
 	struct iptables_rules *rules = (struct iptables_rules *)txn;
-	struct iptables_chain *chain = open_chain(rules, rule->table, rule->chain);
-	char text[RULE_TEXT_MAX];
+	struct iptables_chain *chain = iptables_rules_open_chain(rules, rule->table, rule->chain);
 
-	rule_print(rule, rule_form_save(rules->family), text);
 	for (size_t i = 0; i < chain->n; i++) {
-		if (!same_text(rules, chain, chain->v[i], text))
+		struct rule value;
+
+		iptables_rules_value(chain, chain->v[i], &value);
+		if (!rule_equal(&value, rule))
 			continue;
 		chain->n--;
 		memmove(&chain->v[i], &chain->v[i + 1], (chain->n - i) * sizeof(*chain->v));
@@ -147,7 +196,7 @@ void iptables_rules_jumps(struct iptables_rules *rules)
 
 	for (size_t i = 0; i < RULESET_JUMPS; i++) {
 		ruleset_jump(i, &jump);
-		open_chain(rules, jump.table, jump.target.chain);
+		iptables_rules_open_chain(rules, jump.table, jump.target.chain);
 		add_rule(rules, &jump, true);
 	}
 }
@@ -187,10 +236,7 @@ const char *iptables_rules_text(struct iptables_rules *rules, const struct iptab
 
 	if (kept->text)
 		return kept->text;
-	rule_init(&rule, chain->table, chain->name);
-	rule.n_matches = kept->n_matches;
-	memcpy(rule.matches, kept->matches, kept->n_matches * sizeof(kept->matches[0]));
-	rule.target = kept->target;
+	iptables_rules_value(chain, kept, &rule);
 	rule_print(&rule, rule_form_save(rules->family), text);
 	kept->text = arena_strdup(rules->arena, text);
 	return kept->text;

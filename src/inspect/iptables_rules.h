@@ -28,7 +28,7 @@ struct ruleset_host;
 
 struct iptables_rule {
 	const char *service; /* its key; NULL: a rule of no Service */
-	char *text;          /* as iptables-save prints it; NULL: nobody asked yet */
+	const char *text;    /* as iptables-save prints it; NULL: it was not asked for yet */
 	size_t position;     /* in its chain, from 1 */
 	uint64_t met;        /* by which walk, the last of them; 0: by none */
 	struct target target;
@@ -40,6 +40,8 @@ struct iptables_chain {
 	enum table table;
 	const char *name;
 	uint64_t met; /* as of a rule */
+	bool unread;  /* of the kernel's (kernel_rules.h): the rules have not been asked for */
+	bool listed;  /* of the kernel's: iptables has been asked for the texts */
 	struct iptables_rule **v;
 	size_t n, capacity;
 };
@@ -68,8 +70,21 @@ void iptables_rules_jumps(struct iptables_rules *rules);
 
 struct iptables_chain *iptables_rules_chain(const struct iptables_rules *rules, enum table table,
 					    const char *name); /* NULL: none */
+struct iptables_chain *iptables_rules_open_chain(struct iptables_rules *rules, enum table table,
+						 const char *name); /* made if it is missing */
+/* At the end of its chain, for the caller to add to. All of it is copied. */
+struct iptables_rule *iptables_rules_add(struct iptables_rules *rules, const struct rule *rule);
 const char *iptables_rules_text(struct iptables_rules *rules, const struct iptables_chain *chain,
 				struct iptables_rule *kept);
+const struct match *iptables_rule_match(const struct iptables_rule *rule,
+					enum match_kind kind); /* the first; NULL: none */
+/* As a value, which borrows the texts of the kept one. */
+void iptables_rules_value(const struct iptables_chain *chain, const struct iptables_rule *kept,
+			  struct rule *ret);
+/* Leaves out what depends on the host: counters of nfacct, --random-fully. */
+void iptables_rules_strip(struct rule *rule);
+/* Do two lines of iptables-save say the same, up to what depends on the host? */
+bool iptables_rules_same_line(enum family family, const char *a, const char *b);
 
 struct way *iptables_rules_walk(struct iptables_rules *rules, const struct packet *packet,
 				const struct host *host);

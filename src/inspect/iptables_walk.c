@@ -84,14 +84,6 @@ static const struct match *first_failing(struct walk *walk, const struct iptable
 	return dice && !walk_chance(walk, dice->one_in) ? dice : NULL;
 }
 
-static const struct match *find_match(const struct iptables_rule *rule, enum match_kind kind)
-{
-	for (size_t i = 0; i < rule->n_matches; i++)
-		if (rule->matches[i].kind == kind)
-			return &rule->matches[i];
-	return NULL;
-}
-
 /* -- words */
 
 static const char *miss_words(struct walk *walk, const struct match *failing)
@@ -142,9 +134,9 @@ static enum masquerade mark_reason(const struct iptables_chain *chain,
 	if (kind == CHAIN_KIND_SEP)
 		return MASQUERADE_HAIRPIN;
 	if (kind == CHAIN_KIND_EXT)
-		return find_match(rule, MATCH_SOURCE_TYPE_LOCAL) ? MASQUERADE_FROM_NODE
-								 : MASQUERADE_EXTERNAL;
-	return find_match(rule, MATCH_SOURCE) || find_match(rule, MATCH_INTERFACE)
+		return iptables_rule_match(rule, MATCH_SOURCE_TYPE_LOCAL) ? MASQUERADE_FROM_NODE
+									  : MASQUERADE_EXTERNAL;
+	return iptables_rule_match(rule, MATCH_SOURCE) || iptables_rule_match(rule, MATCH_INTERFACE)
 		       ? MASQUERADE_NOT_A_POD
 		       : MASQUERADE_ALL;
 }
@@ -173,7 +165,7 @@ static struct step *note(struct machine *machine, const struct iptables_chain *c
 
 static void note_affinity(struct walk *walk, const struct iptables_rule *rule)
 {
-	const struct match *check = find_match(rule, MATCH_RECENT_CHECK);
+	const struct match *check = iptables_rule_match(rule, MATCH_RECENT_CHECK);
 
 	if (check)
 		walk->outcome->affinity = check->recent.seconds;

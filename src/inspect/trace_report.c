@@ -6,25 +6,21 @@
 #include "backends/backend.h"
 #include "base/text.h"
 #include "inspect/inspect_ops.h"
-#include "inspect/saved_rules.h"
+#include "inspect/iptables_rules.h"
 
 #define EXPECTED_MAX 5 /* backends that are named where another one was reached */
 
 /* -- the plan's words */
 
-static bool same_rule(const struct step *met, const struct step *planned)
+static bool same_rule(const struct way *way, const struct step *met, const struct step *planned)
 {
-	cleanup_free char *a = NULL, *b = NULL;
-
 	if (met->hook != planned->hook || !streq(met->table, planned->table) ||
 	    !streq(met->chain, planned->chain))
 		return false;
 	if (!met->rule) /* not known: then where it leads has to do */
 		return met->effect == planned->effect &&
 		       (!met->target || !planned->target || streq(met->target, planned->target));
-	a = saved_rules_plain(met->rule);
-	b = saved_rules_plain(planned->rule);
-	return streq(a, b);
+	return iptables_rules_same_line(way->packet.destination.family, met->rule, planned->rule);
 }
 
 static bool same_target(const struct step *met, const struct step *planned)
@@ -40,7 +36,7 @@ static const struct step *find_planned(const struct way *way, const struct step 
 
 		for (size_t j = i > 0 ? way->n_common : 0; j < outcome->n_steps; j++)
 			if (outcome->steps[j].effect != EFFECT_MISS &&
-			    same_rule(met, &outcome->steps[j]) &&
+			    same_rule(way, met, &outcome->steps[j]) &&
 			    same_target(met, &outcome->steps[j]))
 				return &outcome->steps[j];
 	}
@@ -164,7 +160,7 @@ static char *compare_ways(const struct trace_report *report, const struct outcom
 			continue;
 		if (at == outcome->n_steps)
 			return not_planned(&trace->steps[i]);
-		if (!same_rule(&trace->steps[i], &outcome->steps[at]))
+		if (!same_rule(report->explanation->way, &trace->steps[i], &outcome->steps[at]))
 			return find_planned(report->explanation->way, &trace->steps[i])
 				       ? not_met(&outcome->steps[at])
 				       : not_planned(&trace->steps[i]);

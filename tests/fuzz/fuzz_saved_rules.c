@@ -12,12 +12,12 @@
 
 #include "inspect/diff_explanation.h"
 #include "inspect/diff_iptables.h"
-#include "inspect/saved_rules.h"
+#include "inspect/kernel_rules.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* A way of one jump, from PREROUTING to a chain of ours. */
-static void compare(const struct saved_rules *saved)
+static void compare(struct kernel_rules *saved)
 {
 	struct iptables_rules *rules = iptables_rules_new(FAMILY_IPV4);
 	struct explanation *explanation = xcalloc(1, sizeof(*explanation));
@@ -40,12 +40,12 @@ static void compare(const struct saved_rules *saved)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	cleanup_free char *text = xasprintf("%.*s", (int)size, (const char *)data);
-	struct saved_rules *saved = saved_rules_new();
+	struct kernel_rules *saved = kernel_rules_new(FAMILY_IPV4);
 	char *rest = text, *line;
 
 	while ((line = strsep(&rest, "\n")))
-		saved_rules_line(saved, line);
+		kernel_rules_line(saved, line);
 	compare(saved);
-	saved_rules_free(saved);
+	kernel_rules_free(saved);
 	return 0;
 }

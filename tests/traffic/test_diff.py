@@ -80,6 +80,17 @@ def test_a_deleted_rule_and_a_foreign_one(damaged):
 
 
 @pytest.mark.only("iptables")
+def test_a_rule_that_no_proxy_writes_has_the_words_of_iptables(damaged):
+    assert damaged("iptables -t nat -A KUBE-MARK-MASQ -p tcp -m multiport --dports 7,9 -m limit --limit 5/min -j LOG") == """\
+--- wanted/ipv4/nat
++++ kernel/ipv4/nat
+@@ -1,1 +1,2 @@ chain KUBE-MARK-MASQ
+ -A KUBE-MARK-MASQ -j MARK --set-xmark 0x4000/0x4000
++-A KUBE-MARK-MASQ -p tcp -m multiport --dports 7,9 -m limit --limit 5/min -j LOG
+"""
+
+
+@pytest.mark.only("iptables")
 def test_rules_of_a_service_and_the_jumps_to_them(damaged, cluster):
     rules = cluster.node.run("iptables", "-t", "nat", "-S", "KUBE-SERVICES")
     line = next(line for line in rules.splitlines() if "default/web:main cluster IP" in line)

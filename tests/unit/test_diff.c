@@ -10,7 +10,7 @@
 #include "build.h"
 #include "inspect/diff_elements.h"
 #include "inspect/diff_iptables.h"
-#include "inspect/saved_rules.h"
+#include "inspect/kernel_rules.h"
 #include "kernel/nft_message.h"
 #include "model/model.h"
 #include "plan/plan_store.h"
@@ -280,26 +280,26 @@ static struct iptables_rules *iptables_of(struct world *world)
 }
 
 /* What iptables-save would list, each line changed by a function, which may leave it out: NULL. */
-static struct saved_rules *save(struct iptables_rules *rules, char *(*change)(const char *line))
+static struct kernel_rules *save(struct iptables_rules *rules, char *(*change)(const char *line))
 {
-	struct saved_rules *saved = saved_rules_new();
+	struct kernel_rules *saved = kernel_rules_new(FAMILY_IPV4);
 
 	for (enum table table = 0; table < TABLE_COUNT; table++) {
 		cleanup_free char *head = xasprintf("*%s", table_name(table));
 		const struct iptables_chain *chain;
 		size_t at = 0;
 
-		saved_rules_line(saved, head);
+		kernel_rules_line(saved, head);
 		while ((chain = map_next(&rules->chains[table], &at))) {
 			cleanup_free char *name = xasprintf(":%s - [0:0]", chain->name);
 
-			saved_rules_line(saved, name);
+			kernel_rules_line(saved, name);
 			for (size_t i = 0; i < chain->n; i++) {
 				cleanup_free char *line =
 					change(iptables_rules_text(rules, chain, chain->v[i]));
 
 				if (line)
-					saved_rules_line(saved, line);
+					kernel_rules_line(saved, line);
 			}
 		}
 	}
@@ -310,7 +310,7 @@ static void expect_rules(struct world *world, char *(*change)(const char *line),
 			 const char *expected)
 {
 	struct iptables_rules *rules = iptables_of(world);
-	struct saved_rules *saved = save(rules, change);
+	struct kernel_rules *saved = save(rules, change);
 	cleanup_diff struct diff diff = {0};
 	cleanup_text struct text text = {0};
 	cleanup_free char *all = NULL;
@@ -319,7 +319,7 @@ static void expect_rules(struct world *world, char *(*change)(const char *line),
 	diff_human(&diff, false, &text);
 	all = text_dup(&text);
 	assert_string_equal(all, expected);
-	saved_rules_free(saved);
+	kernel_rules_free(saved);
 	iptables_rules_free(rules);
 }
 
@@ -382,17 +382,17 @@ static char *leave(const char *line)
 static void a_chain_of_a_service_that_is_gone_is_named(void **state)
 {
 	struct iptables_rules *rules = iptables_of(*state);
-	struct saved_rules *saved = save(rules, leave);
+	struct kernel_rules *saved = save(rules, leave);
 	cleanup_diff struct diff diff = {0};
 	cleanup_text struct text text = {0};
 	cleanup_free char *all = NULL;
 
-	saved_rules_line(saved, "*nat");
-	saved_rules_line(saved, ":KUBE-SVC-AAAAAAAAAAAAAAAA - [0:0]");
-	saved_rules_line(saved, "-A KUBE-SVC-AAAAAAAAAAAAAAAA -m comment --comment "
-				"\"old/gone:http cluster IP\" -j KUBE-MARK-MASQ");
-	saved_rules_line(saved, ":KUBE-ROUTER-SERVICES - [0:0]");
-	saved_rules_line(saved, "-A PREROUTING -j KUBE-ROUTER-SERVICES");
+	kernel_rules_line(saved, "*nat");
+	kernel_rules_line(saved, ":KUBE-SVC-AAAAAAAAAAAAAAAA - [0:0]");
+	kernel_rules_line(saved, "-A KUBE-SVC-AAAAAAAAAAAAAAAA -m comment --comment "
+				 "\"old/gone:http cluster IP\" -j KUBE-MARK-MASQ");
+	kernel_rules_line(saved, ":KUBE-ROUTER-SERVICES - [0:0]");
+	kernel_rules_line(saved, "-A PREROUTING -j KUBE-ROUTER-SERVICES");
 	diff_iptables_compare(&diff, rules, saved);
 	diff_human(&diff, false, &text);
 	all = text_dup(&text);
@@ -402,7 +402,7 @@ static void a_chain_of_a_service_that_is_gone_is_named(void **state)
 			    "+:KUBE-SVC-AAAAAAAAAAAAAAAA - [0:0]\n"
 			    "+-A KUBE-SVC-AAAAAAAAAAAAAAAA -m comment --comment \"old/gone:http "
 			    "cluster IP\" -j KUBE-MARK-MASQ\n");
-	saved_rules_free(saved);
+	kernel_rules_free(saved);
 	iptables_rules_free(rules);
 }
 

@@ -12,7 +12,7 @@
 #include "inspect/diff_iptables.h"
 #include "inspect/explain.h"
 #include "inspect/iptables_rules.h"
-#include "inspect/saved_rules.h"
+#include "inspect/kernel_rules.h"
 
 #define NODE_IP    "192.168.0.2"
 #define CLUSTER_IP "10.96.0.10"
@@ -485,8 +485,8 @@ static void document_has_verdict_outcomes_and_summary(void **state)
 /* -- the kernel's rules */
 
 /* What iptables-save would list, with `change` made to each line, which may drop it. */
-static void list_rules(struct world *world, struct saved_rules *saved,
-		       void (*change)(struct saved_rules *saved, const char *line))
+static void list_rules(struct world *world, struct kernel_rules *saved,
+		       void (*change)(struct kernel_rules *saved, const char *line))
 {
 	struct iptables_rules *rules = explain_rules(world->explain);
 	char head[256];
@@ -496,58 +496,58 @@ static void list_rules(struct world *world, struct saved_rules *saved,
 		size_t at = 0;
 
 		snprintf(head, sizeof(head), "*%s", table_name(table));
-		saved_rules_line(saved, head);
+		kernel_rules_line(saved, head);
 		while ((chain = map_next(&rules->chains[table], &at))) {
 			snprintf(head, sizeof(head), ":%s - [0:0]", chain->name);
-			saved_rules_line(saved, head);
+			kernel_rules_line(saved, head);
 			for (size_t i = 0; i < chain->n; i++)
 				change(saved, iptables_rules_text(rules, chain, chain->v[i]));
 		}
 	}
-	saved_rules_line(saved, "COMMIT");
+	kernel_rules_line(saved, "COMMIT");
 }
 
-static void leave(struct saved_rules *saved, const char *line)
+static void leave(struct kernel_rules *saved, const char *line)
 {
-	saved_rules_line(saved, line);
+	kernel_rules_line(saved, line);
 }
 
-static void drop_translations(struct saved_rules *saved, const char *line)
+static void drop_translations(struct kernel_rules *saved, const char *line)
 {
 	if (!strstr(line, "DNAT"))
-		saved_rules_line(saved, line);
+		kernel_rules_line(saved, line);
 }
 
-static void add_foreign(struct saved_rules *saved, const char *line)
+static void add_foreign(struct kernel_rules *saved, const char *line)
 {
 	if (has_prefix(line, "-A KUBE-SERVICES") && strstr(line, "cluster IP"))
-		saved_rules_line(saved, "-A KUBE-SERVICES -s 192.0.2.1/32 -j DROP");
-	saved_rules_line(saved, line);
+		kernel_rules_line(saved, "-A KUBE-SERVICES -s 192.0.2.1/32 -j DROP");
+	kernel_rules_line(saved, line);
 }
 
-static void add_plugin(struct saved_rules *saved, const char *line)
+static void add_plugin(struct kernel_rules *saved, const char *line)
 {
 	if (has_prefix(line, "-A PREROUTING"))
-		saved_rules_line(saved, "-A PREROUTING -j CNI-HOSTPORT-DNAT");
-	saved_rules_line(saved, line);
+		kernel_rules_line(saved, "-A PREROUTING -j CNI-HOSTPORT-DNAT");
+	kernel_rules_line(saved, line);
 	if (has_prefix(line, "-A PREROUTING")) /* behind ours */
-		saved_rules_line(saved, "-A PREROUTING -j ACCEPT");
+		kernel_rules_line(saved, "-A PREROUTING -j ACCEPT");
 }
 
-static void add_thief(struct saved_rules *saved, const char *line)
+static void add_thief(struct kernel_rules *saved, const char *line)
 {
 	if (has_prefix(line, "-A PREROUTING"))
-		saved_rules_line(saved,
-				 "-A PREROUTING -m comment --comment \"-j CNI-X\" -j ACCEPT");
-	saved_rules_line(saved, line);
+		kernel_rules_line(saved,
+				  "-A PREROUTING -m comment --comment \"-j CNI-X\" -j ACCEPT");
+	kernel_rules_line(saved, line);
 }
 
 /* Steps and notes that differ. */
 static void compare(struct world *world,
-		    void (*change)(struct saved_rules *saved, const char *line), size_t *ret_steps,
+		    void (*change)(struct kernel_rules *saved, const char *line), size_t *ret_steps,
 		    size_t *ret_notes)
 {
-	cleanup_saved_rules struct saved_rules *saved = saved_rules_new();
+	cleanup_kernel_rules struct kernel_rules *saved = kernel_rules_new(FAMILY_IPV4);
 	cleanup_diff struct diff diff = {0};
 	struct way *way;
 

@@ -382,18 +382,21 @@ static enum target_kind target_of(int32_t code)
 
 static bool read_immediate(struct reading *reading, const struct nft_expr *expr)
 {
-	struct target *target = &reading->ret->rule.target;
 	const struct nlattr *data = expr->v[NFTA_IMMEDIATE_DATA];
 	struct nft_verdict verdict =
 		nft_verdict_of(nl_attr_find(nl_attr_nest(data), NFTA_DATA_VERDICT));
+	enum target_kind kind = target_of(verdict.code);
 
 	if (!is_made_of(expr, BIT(NFTA_IMMEDIATE_DREG) | BIT(NFTA_IMMEDIATE_DATA)) ||
-	    nl_attr_u32(expr->v[NFTA_IMMEDIATE_DREG]) != NFT_REG_VERDICT || !verdict.known)
+	    nl_attr_u32(expr->v[NFTA_IMMEDIATE_DREG]) != NFT_REG_VERDICT || !verdict.known ||
+	    ((kind == TARGET_CHAIN || kind == TARGET_GOTO) && !verdict.chain))
 		return false;
-	target->kind = target_of(verdict.code);
-	target->chain = verdict.chain ? verdict.chain : "QUEUE"; /* the only other one */
+	reading->ret->rule.target = (struct target){
+		.kind = kind,
+		.chain = kind == TARGET_OTHER ? "QUEUE" : verdict.chain, /* the only other one */
+	};
 	reading->ended = true;
-	return (target->kind != TARGET_CHAIN && target->kind != TARGET_GOTO) || verdict.chain;
+	return true;
 }
 
 static bool read_target(struct reading *reading, const struct nft_expr *expr)

@@ -31,24 +31,6 @@ struct iptables_chain *iptables_rules_open_chain(struct iptables_rules *rules, e
 
 /* -- a rule that outlives its call */
 
-static void keep_match(struct arena *arena, struct match *match)
-{
-	switch (match->kind) {
-	case MATCH_COMMENT:
-	case MATCH_INTERFACE:
-	case MATCH_NFACCT:
-	case MATCH_OTHER:
-		match->text = arena_strdup(arena, match->text);
-		break;
-	case MATCH_RECENT_CHECK:
-	case MATCH_RECENT_SET:
-		match->recent.name = arena_strdup(arena, match->recent.name);
-		break;
-	default:
-		break;
-	}
-}
-
 static struct iptables_rule *keep_rule(struct iptables_rules *rules, const struct rule *rule)
 {
 	size_t size = rule->n_matches * sizeof(rule->matches[0]);
@@ -61,8 +43,9 @@ static struct iptables_rule *keep_rule(struct iptables_rules *rules, const struc
 		kept->target.chain = arena_strdup(rules->arena, rule->target.chain);
 	kept->n_matches = rule->n_matches;
 	memcpy(kept->matches, rule->matches, size);
-	for (size_t i = 0; i < kept->n_matches; i++)
-		keep_match(rules->arena, &kept->matches[i]);
+	for (struct match *match = kept->matches; match < kept->matches + kept->n_matches; match++)
+		if (!match_has_prefix(match) && match->text)
+			match->text = arena_strdup(rules->arena, match->text);
 	return kept;
 }
 

@@ -34,6 +34,11 @@ const struct match *match_find(const struct match *matches, size_t n, enum match
 	return NULL;
 }
 
+bool match_has_prefix(const struct match *match)
+{
+	return match->kind == MATCH_SOURCE || match->kind == MATCH_DESTINATION;
+}
+
 const struct match *rule_match(const struct rule *rule, enum match_kind kind)
 {
 	return match_find(rule->matches, rule->n_matches, kind);
@@ -58,6 +63,8 @@ static struct match *add_match(struct rule *rule, enum match_kind kind, bool inv
 	match->kind = kind;
 	match->invert = invert;
 	match->bare = false;
+	match->text = NULL;
+	match->number = 0;
 	return match;
 }
 

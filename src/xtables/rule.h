@@ -64,17 +64,22 @@ struct match {
 	 */
 	bool bare;
 	union {
-		const char *text; /* COMMENT, INTERFACE, NFACCT, OTHER */
-		enum protocol protocol;
-		struct prefix prefix; /* SOURCE, DESTINATION */
-		uint16_t port;
-		unsigned int ctstate; /* enum ctstate */
-		uint32_t mark;
-		unsigned int one_in; /* STATISTIC: probability is 1/one_in */
+		struct {
+			const char *text; /* COMMENT, INTERFACE, NFACCT, OTHER; else NULL */
+			union {
+				uint32_t number; /* whichever it is; 0: none */
+				enum protocol protocol;
+				uint32_t port;
+				unsigned int ctstate; /* enum ctstate */
+				uint32_t mark;
+				unsigned int one_in; /* STATISTIC: probability is 1/one_in */
+			};
+		};
 		struct {
 			const char *name;
 			uint32_t seconds;
-		} recent;
+		} recent;             /* its text and number */
+		struct prefix prefix; /* SOURCE, DESTINATION */
 	};
 };
 
@@ -129,6 +134,7 @@ struct rule {
 /* The first of a kind; NULL: none. */
 const struct match *match_find(const struct match *matches, size_t n, enum match_kind kind);
 const struct match *rule_match(const struct rule *rule, enum match_kind kind);
+bool match_has_prefix(const struct match *match);
 /* The address that it is for; every entry of a Service has its destination. */
 const struct addr *rule_address(const struct rule *rule);
 

@@ -46,43 +46,34 @@ static uint8_t *put_prefix(uint8_t *at, const struct prefix *prefix)
 	return at;
 }
 
-static uint8_t *put_protocol(uint8_t *at, const struct rule *rule, const struct match *match)
+/* What the kernel holds of the text of a match. */
+static size_t text_most(enum match_kind kind)
+{
+	switch (kind) {
+	case MATCH_INTERFACE:
+		return RULE_INTERFACE_MAX;
+	case MATCH_NFACCT:
+		return RULE_NFACCT_MAX;
+	case MATCH_RECENT_CHECK:
+	case MATCH_RECENT_SET:
+		return RULE_RECENT_MAX;
+	default:
+		return RULE_COMMENT_MAX;
+	}
+}
+
+/* --dport goes with its protocol. */
+static uint8_t *put_value(uint8_t *at, const struct rule *rule, const struct match *match)
 {
 	const struct match *port = rule_match(rule, MATCH_PORT);
 
-	*at++ = (uint8_t)match->protocol;
-	return put_u32(at, port ? port->port : 0);
-}
-
-static uint8_t *put_value(uint8_t *at, const struct rule *rule, const struct match *match)
-{
-	switch (match->kind) {
-	case MATCH_COMMENT:
-	case MATCH_OTHER:
-		return put_text(at, match->text, RULE_COMMENT_MAX);
-	case MATCH_PROTOCOL:
-		return put_protocol(at, rule, match);
-	case MATCH_SOURCE:
-	case MATCH_DESTINATION:
+	if (match_has_prefix(match))
 		return put_prefix(at, &match->prefix);
-	case MATCH_INTERFACE:
-		return put_text(at, match->text, RULE_INTERFACE_MAX);
-	case MATCH_CTSTATE:
-		return put_u32(at, match->ctstate);
-	case MATCH_MARK:
-		return put_u32(at, match->mark);
-	case MATCH_STATISTIC:
-		return put_u32(at, probability_value(match->one_in));
-	case MATCH_RECENT_CHECK:
-		at = put_u32(at, match->recent.seconds);
-		return put_text(at, match->recent.name, RULE_RECENT_MAX);
-	case MATCH_RECENT_SET:
-		return put_text(at, match->recent.name, RULE_RECENT_MAX);
-	case MATCH_NFACCT:
-		return put_text(at, match->text, RULE_NFACCT_MAX);
-	default: /* all is said */
-		return at;
-	}
+	at = put_u32(at, match->kind == MATCH_STATISTIC ? probability_value(match->one_in)
+							: match->number);
+	if (match->kind == MATCH_PROTOCOL)
+		at = put_u32(at, port ? port->port : 0);
+	return match->text ? put_text(at, match->text, text_most(match->kind)) : at;
 }
 
 static bool is_front(enum match_kind kind)

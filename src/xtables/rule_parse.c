@@ -89,8 +89,11 @@ static void set_value(struct match *match, const char *word)
 	case MATCH_STATISTIC:
 		match->one_in = probability_one_in(strtod(word, NULL));
 		break;
-	default: /* -m recent has options of its own */
+	case MATCH_RECENT_CHECK:
+	case MATCH_RECENT_SET: /* which have options of their own */
 		match->recent.name = "";
+		break;
+	default:
 		break;
 	}
 }

@@ -30,7 +30,6 @@ union info {
 	struct xt_recent_mtinfo_v1 recent;
 	struct xt_nfacct_match_info_v1 nfacct;
 	struct xt_tcp tcp;
-	struct xt_udp udp;
 	struct xt_sctp_info sctp;
 	struct xt_mark_mtinfo1 marked;
 	struct xt_mark_tginfo2 mark;
@@ -178,6 +177,7 @@ static void get_marked(const void *info, struct match *ret)
 	ret->mark = marked->mark;
 }
 
+/* Of UDP, too: its structure begins so, and the rest is zeros. */
 static void fill_tcp(union info *info, const struct match *match)
 {
 	info->tcp.spts[1] = UINT16_MAX;
@@ -188,18 +188,6 @@ static void fill_tcp(union info *info, const struct match *match)
 static void get_tcp(const void *info, struct match *ret)
 {
 	ret->port = ((const struct xt_tcp *)info)->dpts[0];
-}
-
-static void fill_udp(union info *info, const struct match *match)
-{
-	info->udp.spts[1] = UINT16_MAX;
-	info->udp.dpts[0] = match->port;
-	info->udp.dpts[1] = match->port ? match->port : UINT16_MAX;
-}
-
-static void get_udp(const void *info, struct match *ret)
-{
-	ret->port = ((const struct xt_udp *)info)->dpts[0];
 }
 
 /* -m sctp takes any chunk: as many entries as there are say so. */
@@ -215,6 +203,10 @@ static void get_sctp(const void *info, struct match *ret)
 {
 	ret->port = ((const struct xt_sctp_info *)info)->dpts[0];
 }
+
+static_assert(offsetof(struct xt_tcp, spts) == offsetof(struct xt_udp, spts) &&
+		      offsetof(struct xt_tcp, dpts) == offsetof(struct xt_udp, dpts),
+	      "ports are in the same place");
 
 struct xt_match {
 	const char *name;
@@ -249,7 +241,7 @@ static const struct xt_match matches[MATCH_COUNT] = {
 
 static const struct xt_match ports[] = {
 	[PROTOCOL_TCP] = ROW("tcp", 0, struct xt_tcp, tcp),
-	[PROTOCOL_UDP] = ROW("udp", 0, struct xt_udp, udp),
+	[PROTOCOL_UDP] = ROW("udp", 0, struct xt_udp, tcp),
 	[PROTOCOL_SCTP] = ROW("sctp", 0, struct xt_sctp_info, sctp),
 };
 

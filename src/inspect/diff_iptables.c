@@ -19,7 +19,7 @@
 
 struct comparison {
 	struct diff *diff;
-	struct iptables_rules *wanted;
+	struct rule_store *wanted;
 	struct kernel_rules *kernel;
 	struct arena *arena; /* of keys and names */
 };
@@ -66,9 +66,9 @@ static bool has_order(const char *name)
 /* -- lines */
 
 /* "namespace/name" in a comment, which may have ":port" behind; NULL: none. */
-static const char *service_of(struct arena *arena, const struct iptables_rule *rule)
+static const char *service_of(struct arena *arena, const struct stored_rule *rule)
 {
-	const struct match *comment = iptables_rule_match(rule, MATCH_COMMENT);
+	const struct match *comment = stored_rule_match(rule, MATCH_COMMENT);
 	const char *at = comment ? comment->text : "";
 
 	while (*at) {
@@ -83,13 +83,13 @@ static const char *service_of(struct arena *arena, const struct iptables_rule *r
 }
 
 /* What is compared: in chains of a Service without the comment. */
-static void compared_value(const struct iptables_chain *chain, const struct iptables_rule *kept,
+static void compared_value(const struct stored_chain *chain, const struct stored_rule *kept,
 			   struct rule *ret)
 {
 	bool comments = !chain_is_per_service(chain->name);
 	size_t n = 0;
 
-	iptables_rules_value(chain, kept, ret);
+	rule_store_value(chain, kept, ret);
 	iptables_rules_strip(ret);
 	for (size_t i = 0; i < ret->n_matches; i++)
 		if (comments || ret->matches[i].kind != MATCH_COMMENT)
@@ -97,8 +97,8 @@ static void compared_value(const struct iptables_chain *chain, const struct ipta
 	ret->n_matches = n;
 }
 
-static const char *key_of(struct arena *arena, const struct iptables_chain *chain,
-			  const struct iptables_rule *kept)
+static const char *key_of(struct arena *arena, const struct stored_chain *chain,
+			  const struct stored_rule *kept)
 {
 	struct rule rule;
 
@@ -106,7 +106,7 @@ static const char *key_of(struct arena *arena, const struct iptables_chain *chai
 	return arena_printf(arena, "%" PRIx64, rule_hash(&rule));
 }
 
-static bool same_rules(const struct iptables_chain *wanted, const struct iptables_chain *kernel)
+static bool same_rules(const struct stored_chain *wanted, const struct stored_chain *kernel)
 {
 	for (size_t i = 0; i < wanted->n && wanted->n == kernel->n; i++) {
 		struct rule a, b;
@@ -119,12 +119,12 @@ static bool same_rules(const struct iptables_chain *wanted, const struct iptable
 	return wanted->n == kernel->n;
 }
 
-static bool leads_to(const struct iptables_rule *rule, const char *chain)
+static bool leads_to(const struct stored_rule *rule, const char *chain)
 {
 	return rule->target.kind == TARGET_CHAIN && streq(rule->target.chain, chain);
 }
 
-static void add_wanted(const struct comparison *comparison, const struct iptables_chain *chain,
+static void add_wanted(const struct comparison *comparison, const struct stored_chain *chain,
 		       struct diff_texts *ret)
 {
 	const uint64_t walks = comparison->wanted->walks;
@@ -133,7 +133,7 @@ static void add_wanted(const struct comparison *comparison, const struct iptable
 	for (size_t i = 0; i < chain->n; i++) {
 		struct diff_text *line =
 			diff_texts_add(ret, key_of(comparison->arena, chain, chain->v[i]),
-				       iptables_rules_text(comparison->wanted, chain, chain->v[i]),
+				       rule_store_text(comparison->wanted, chain, chain->v[i]),
 				       chain->v[i]->service);
 
 		line->unmet = chain->v[i]->met != walks;
@@ -145,7 +145,7 @@ static void add_wanted(const struct comparison *comparison, const struct iptable
 		ret->v[ret->n - 1].last = false;
 }
 
-static bool is_foreign(const struct iptables_chain *chain, const struct iptables_rule *rule)
+static bool is_foreign(const struct stored_chain *chain, const struct stored_rule *rule)
 {
 	bool leads = rule->target.kind == TARGET_CHAIN || rule->target.kind == TARGET_GOTO;
 
@@ -154,11 +154,11 @@ static bool is_foreign(const struct iptables_chain *chain, const struct iptables
 	return !leads || !is_ours(chain->table, rule->target.chain);
 }
 
-static void add_kernel(const struct comparison *comparison, struct iptables_chain *chain,
+static void add_kernel(const struct comparison *comparison, struct stored_chain *chain,
 		       struct diff_texts *ret)
 {
 	for (size_t i = 0; i < chain->n; i++) {
-		const struct iptables_rule *rule = chain->v[i];
+		const struct stored_rule *rule = chain->v[i];
 		struct diff_text *text =
 			diff_texts_add(ret, key_of(comparison->arena, chain, rule),
 				       kernel_rules_text(comparison->kernel, chain, i),
@@ -184,23 +184,23 @@ static bool ends_way(const struct target *target)
 }
 
 /* Is it for connections that are known? The packet in question opens one. */
-static bool is_for_known(const struct iptables_rule *rule)
+static bool is_for_known(const struct stored_rule *rule)
 {
-	const struct match *match = iptables_rule_match(rule, MATCH_CTSTATE);
+	const struct match *match = stored_rule_match(rule, MATCH_CTSTATE);
 
 	return match && !match->invert && match->ctstate &&
 	       !(match->ctstate & ~(unsigned int)(CTSTATE_RELATED | CTSTATE_ESTABLISHED));
 }
 
 /* Rules of other programs before the last of ours: behind it, whatever we do with a packet is done. */
-static void put_obstacles(const struct comparison *comparison, struct iptables_chain *chain)
+static void put_obstacles(const struct comparison *comparison, struct stored_chain *chain)
 {
 	size_t n = chain->n;
 
 	while (n > 0 && is_foreign(chain, chain->v[n - 1]))
 		n--;
 	for (size_t i = 0; i < n; i++) {
-		const struct iptables_rule *rule = chain->v[i];
+		const struct stored_rule *rule = chain->v[i];
 
 		if (is_foreign(chain, rule) && rule->target.kind != TARGET_NONE &&
 		    !is_for_known(rule))
@@ -228,8 +228,8 @@ static void put_chain(const struct comparison *comparison, const struct diff_pla
 
 static void compare_chain(const struct comparison *comparison, enum table table, const char *name)
 {
-	const struct iptables_chain *wanted = iptables_rules_chain(comparison->wanted, table, name);
-	struct iptables_chain *kernel = kernel_rules_chain(comparison->kernel, table, name);
+	const struct stored_chain *wanted = rule_store_chain(comparison->wanted, table, name);
+	struct stored_chain *kernel = kernel_rules_chain(comparison->kernel, table, name);
 	cleanup_diff_texts struct diff_texts left = {0}, right = {0};
 	const struct diff_place place = {comparison->wanted->family, table_name(table), "chain",
 					 name};
@@ -276,7 +276,7 @@ static int compare_names(const void *left, const void *right)
 static void compare_table(const struct comparison *comparison, enum table table)
 {
 	struct names names = {0};
-	const struct iptables_chain *wanted, *kernel;
+	const struct stored_chain *wanted, *kernel;
 	size_t at = 0;
 
 	while ((wanted = map_next(&comparison->wanted->chains[table], &at)))
@@ -286,7 +286,7 @@ static void compare_table(const struct comparison *comparison, enum table table)
 	while (comparison->wanted->walks == 0 &&
 	       (kernel = kernel_rules_next(comparison->kernel, table, &at)))
 		if ((is_base(kernel->name) || is_ours(table, kernel->name)) &&
-		    !iptables_rules_chain(comparison->wanted, table, kernel->name))
+		    !rule_store_chain(comparison->wanted, table, kernel->name))
 			add_name(&names, kernel->name);
 	if (names.n > 1)
 		qsort(names.v, names.n, sizeof(*names.v), compare_names);
@@ -295,7 +295,7 @@ static void compare_table(const struct comparison *comparison, enum table table)
 	free(names.v);
 }
 
-void diff_iptables_compare(struct diff *diff, struct iptables_rules *wanted,
+void diff_iptables_compare(struct diff *diff, struct rule_store *wanted,
 			   struct kernel_rules *kernel)
 {
 	cleanup_arena struct arena *arena = arena_new(65536);
@@ -309,11 +309,10 @@ void diff_iptables_compare(struct diff *diff, struct iptables_rules *wanted,
 
 static bool has_invalid_rule(struct kernel_rules *kernel)
 {
-	const struct iptables_chain *chain =
-		kernel_rules_chain(kernel, TABLE_FILTER, CHAIN_FORWARD);
+	const struct stored_chain *chain = kernel_rules_chain(kernel, TABLE_FILTER, CHAIN_FORWARD);
 
 	for (size_t i = 0; chain && i < chain->n; i++) {
-		const struct match *match = iptables_rule_match(chain->v[i], MATCH_CTSTATE);
+		const struct match *match = stored_rule_match(chain->v[i], MATCH_CTSTATE);
 
 		if (match && match->ctstate & CTSTATE_INVALID)
 			return true;
@@ -339,9 +338,9 @@ static struct ruleset_host host_features(struct kernel_rules *kernel)
 	return features;
 }
 
-static void rules_cleanup(struct iptables_rules **rules)
+static void rules_cleanup(struct rule_store **rules)
 {
-	iptables_rules_free(*rules);
+	rule_store_free(*rules);
 }
 
 /* Appends what is found; 1, or 0 with nothing appended if the rules were changed meanwhile. */
@@ -349,8 +348,7 @@ static int try_diff(struct diff *diff, const struct inspect_question *question, 
 {
 	const struct settings *settings = question->settings;
 	cleanup_kernel_rules struct kernel_rules *kernel = NULL;
-	attr_cleanup(rules_cleanup) struct iptables_rules *wanted =
-		iptables_rules_new(settings->family);
+	attr_cleanup(rules_cleanup) struct rule_store *wanted = rule_store_new(settings->family);
 	cleanup_diff struct diff found = {0};
 	struct ruleset_host features;
 	int r = kernel_rules_open(settings->family, question->backend_host->variant, &kernel, err);

@@ -24,5 +24,5 @@ struct kernel_rules;
  */
 int diff_iptables(struct diff *diff, const struct inspect_question *question, struct err *err);
 /* The same when both sides are known, and the packet has walked through the wanted ones. */
-void diff_iptables_compare(struct diff *diff, struct iptables_rules *wanted,
+void diff_iptables_compare(struct diff *diff, struct rule_store *wanted,
 			   struct kernel_rules *kernel);

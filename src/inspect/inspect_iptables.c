@@ -8,7 +8,7 @@
 
 static void *rules_new(const struct explain_input *input, const struct plan_delta *delta)
 {
-	struct iptables_rules *rules = iptables_rules_new(input->settings->family);
+	struct rule_store *rules = rule_store_new(input->settings->family);
 
 	iptables_rules_plan(rules, input->settings, delta, &input->host, NULL);
 	return rules;
@@ -16,7 +16,7 @@ static void *rules_new(const struct explain_input *input, const struct plan_delt
 
 static void rules_free(void *rules)
 {
-	iptables_rules_free(rules);
+	rule_store_free(rules);
 }
 
 static struct way *walk(void *rules, const struct packet *packet, const struct host *host)
@@ -37,14 +37,13 @@ static int traceable(const struct backend_host *host, struct err *err)
 }
 
 /* Chains that are planned: kubelet has chains with such names too. */
-static bool is_planned_chain(const struct iptables_rules *rules, const char *table,
-			     const char *chain)
+static bool is_planned_chain(const struct rule_store *rules, const char *table, const char *chain)
 {
 	if (!has_prefix(chain, "KUBE-"))
 		return false;
 	for (enum table i = 0; i < TABLE_COUNT; i++)
 		if (streq(table_name(i), table))
-			return iptables_rules_chain(rules, i, chain);
+			return rule_store_chain(rules, i, chain);
 	return false;
 }
 

@@ -18,7 +18,7 @@
 #define DEPTH_MAX 64
 
 struct machine {
-	struct iptables_rules *rules;
+	struct rule_store *rules;
 	struct walk *walk;
 	unsigned int depth;
 };
@@ -69,7 +69,7 @@ static bool holds(const struct walk *walk, const struct match *match)
 }
 
 /* NULL: all hold. Else the first that does not. */
-static const struct match *first_failing(struct walk *walk, const struct iptables_rule *rule)
+static const struct match *first_failing(struct walk *walk, const struct stored_rule *rule)
 {
 	const struct match *dice = NULL;
 
@@ -114,7 +114,7 @@ static const char *miss_words(struct walk *walk, const struct match *failing)
 }
 
 /* Chains of one Service are short, and what does not match in them is worth knowing. */
-static bool miss_counts(const struct iptables_chain *chain, const struct match *failing)
+static bool miss_counts(const struct stored_chain *chain, const struct match *failing)
 {
 	struct chain_hash hash;
 	enum chain_kind kind;
@@ -124,8 +124,7 @@ static bool miss_counts(const struct iptables_chain *chain, const struct match *
 }
 
 /* Why a rule that leads to KUBE-MARK-MASQ does so, by where it stands. */
-static enum masquerade mark_reason(const struct iptables_chain *chain,
-				   const struct iptables_rule *rule)
+static enum masquerade mark_reason(const struct stored_chain *chain, const struct stored_rule *rule)
 {
 	enum chain_kind kind = CHAIN_KIND_SVC;
 	struct chain_hash hash;
@@ -134,17 +133,17 @@ static enum masquerade mark_reason(const struct iptables_chain *chain,
 	if (kind == CHAIN_KIND_SEP)
 		return MASQUERADE_HAIRPIN;
 	if (kind == CHAIN_KIND_EXT)
-		return iptables_rule_match(rule, MATCH_SOURCE_TYPE_LOCAL) ? MASQUERADE_FROM_NODE
-									  : MASQUERADE_EXTERNAL;
-	return iptables_rule_match(rule, MATCH_SOURCE) || iptables_rule_match(rule, MATCH_INTERFACE)
+		return stored_rule_match(rule, MATCH_SOURCE_TYPE_LOCAL) ? MASQUERADE_FROM_NODE
+									: MASQUERADE_EXTERNAL;
+	return stored_rule_match(rule, MATCH_SOURCE) || stored_rule_match(rule, MATCH_INTERFACE)
 		       ? MASQUERADE_NOT_A_POD
 		       : MASQUERADE_ALL;
 }
 
 /* -- steps */
 
-static struct step *note(struct machine *machine, const struct iptables_chain *chain,
-			 struct iptables_rule *rule, enum effect effect, const char *target)
+static struct step *note(struct machine *machine, const struct stored_chain *chain,
+			 struct stored_rule *rule, enum effect effect, const char *target)
 {
 	struct walk *walk = machine->walk;
 
@@ -157,15 +156,15 @@ static struct step *note(struct machine *machine, const struct iptables_chain *c
 				       .chain = chain->name,
 				       .position = rule->position,
 				       .length = chain->n,
-				       .rule = iptables_rules_text(machine->rules, chain, rule),
+				       .rule = rule_store_text(machine->rules, chain, rule),
 				       .target = target,
 				       .identity = rule,
 			       });
 }
 
-static void note_affinity(struct walk *walk, const struct iptables_rule *rule)
+static void note_affinity(struct walk *walk, const struct stored_rule *rule)
 {
-	const struct match *check = iptables_rule_match(rule, MATCH_RECENT_CHECK);
+	const struct match *check = stored_rule_match(rule, MATCH_RECENT_CHECK);
 
 	if (check)
 		walk->outcome->affinity = check->recent.seconds;
@@ -173,14 +172,14 @@ static void note_affinity(struct walk *walk, const struct iptables_rule *rule)
 
 /* -- targets */
 
-static enum walk_end walk_chain(struct machine *machine, struct iptables_chain *chain);
+static enum walk_end walk_chain(struct machine *machine, struct stored_chain *chain);
 
 /* A packet that is marked already keeps the reason of its first mark. */
-static enum walk_end follow(struct machine *machine, const struct iptables_chain *chain,
-			    struct iptables_rule *rule)
+static enum walk_end follow(struct machine *machine, const struct stored_chain *chain,
+			    struct stored_rule *rule)
 {
-	struct iptables_chain *next =
-		iptables_rules_chain(machine->rules, chain->table, rule->target.chain);
+	struct stored_chain *next =
+		rule_store_chain(machine->rules, chain->table, rule->target.chain);
 	struct step *step = note(machine, chain, rule, EFFECT_JUMP, rule->target.chain);
 
 	if (streq(rule->target.chain, CHAIN_MARK_MASQ)) {
@@ -193,8 +192,8 @@ static enum walk_end follow(struct machine *machine, const struct iptables_chain
 	return next ? walk_chain(machine, next) : WALK_ON;
 }
 
-static enum walk_end translate(struct machine *machine, const struct iptables_chain *chain,
-			       struct iptables_rule *rule)
+static enum walk_end translate(struct machine *machine, const struct stored_chain *chain,
+			       struct stored_rule *rule)
 {
 	char text[ADDR_PORT_TEXT_MAX];
 
@@ -205,8 +204,8 @@ static enum walk_end translate(struct machine *machine, const struct iptables_ch
 }
 
 /* The mark of a packet that is not marked is taken away by turning it: iptables' --xor-mark. */
-static enum walk_end set_mark(struct machine *machine, const struct iptables_chain *chain,
-			      struct iptables_rule *rule)
+static enum walk_end set_mark(struct machine *machine, const struct stored_chain *chain,
+			      struct stored_rule *rule)
 {
 	bool unmark = rule->target.kind == TARGET_MARK_XOR;
 
@@ -219,8 +218,8 @@ static enum walk_end set_mark(struct machine *machine, const struct iptables_cha
 }
 
 /* What a rule that matches does; WALK_ON: the next rule is met. */
-static enum walk_end act(struct machine *machine, const struct iptables_chain *chain,
-			 struct iptables_rule *rule, bool *ret_returns)
+static enum walk_end act(struct machine *machine, const struct stored_chain *chain,
+			 struct stored_rule *rule, bool *ret_returns)
 {
 	switch (rule->target.kind) {
 	case TARGET_CHAIN:
@@ -252,10 +251,10 @@ static enum walk_end act(struct machine *machine, const struct iptables_chain *c
 	}
 }
 
-static enum walk_end walk_rules(struct machine *machine, const struct iptables_chain *chain)
+static enum walk_end walk_rules(struct machine *machine, const struct stored_chain *chain)
 {
 	for (size_t i = 0; i < chain->n; i++) {
-		struct iptables_rule *rule = chain->v[i];
+		struct stored_rule *rule = chain->v[i];
 		const struct match *failing = first_failing(machine->walk, rule);
 		bool returns = false;
 		enum walk_end end;
@@ -274,7 +273,7 @@ static enum walk_end walk_rules(struct machine *machine, const struct iptables_c
 	return WALK_ON;
 }
 
-static enum walk_end walk_chain(struct machine *machine, struct iptables_chain *chain)
+static enum walk_end walk_chain(struct machine *machine, struct stored_chain *chain)
 {
 	enum walk_end end;
 
@@ -304,8 +303,8 @@ static enum walk_end meet_hook(void *rules, struct walk *walk, bool nat)
 	struct machine machine = {.rules = rules, .walk = walk};
 
 	for (size_t i = 0; i < ARRAY_SIZE(order); i++) {
-		struct iptables_chain *chain =
-			iptables_rules_chain(rules, order[i], base_chains[walk->hook]);
+		struct stored_chain *chain =
+			rule_store_chain(rules, order[i], base_chains[walk->hook]);
 		enum walk_end end = WALK_ON;
 
 		if (chain && (nat || order[i] != TABLE_NAT))
@@ -318,7 +317,7 @@ static enum walk_end meet_hook(void *rules, struct walk *walk, bool nat)
 
 static const struct walk_ops operations = {.hook = meet_hook};
 
-struct way *iptables_rules_walk(struct iptables_rules *rules, const struct packet *packet,
+struct way *iptables_rules_walk(struct rule_store *rules, const struct packet *packet,
 				const struct host *host)
 {
 	rules->walks++;

@@ -13,7 +13,7 @@
 #include "xtables/rule_parse.h"
 
 struct kernel_rules {
-	struct iptables_rules *rules;
+	struct rule_store *rules;
 	struct nft_socket *socket; /* NULL: there is nothing more to read */
 	uint32_t generation;       /* as of the first read */
 	enum table table;          /* whose lines are being read */
@@ -25,7 +25,7 @@ struct kernel_rules *kernel_rules_new(enum family family)
 {
 	struct kernel_rules *kernel = xcalloc(1, sizeof(*kernel));
 
-	kernel->rules = iptables_rules_new(family);
+	kernel->rules = rule_store_new(family);
 	kernel->table = TABLE_COUNT;
 	return kernel;
 }
@@ -35,7 +35,7 @@ struct kernel_rules *kernel_rules_free(struct kernel_rules *kernel)
 	if (!kernel)
 		return NULL;
 	nft_socket_free(kernel->socket);
-	iptables_rules_free(kernel->rules);
+	rule_store_free(kernel->rules);
 	free(kernel);
 	return NULL;
 }
@@ -45,8 +45,8 @@ void kernel_rules_cleanup(struct kernel_rules **kernel)
 	kernel_rules_free(*kernel);
 }
 
-const struct iptables_chain *kernel_rules_next(const struct kernel_rules *kernel, enum table table,
-					       size_t *at)
+const struct stored_chain *kernel_rules_next(const struct kernel_rules *kernel, enum table table,
+					     size_t *at)
 {
 	return map_next(&kernel->rules->chains[table], at);
 }
@@ -63,7 +63,7 @@ static void fail(struct kernel_rules *kernel, int r, const struct err *err)
 
 void kernel_rules_line(struct kernel_rules *kernel, const char *line)
 {
-	struct iptables_rules *rules = kernel->rules;
+	struct rule_store *rules = kernel->rules;
 	struct rule rule;
 
 	if (line[0] == '*') {
@@ -75,10 +75,10 @@ void kernel_rules_line(struct kernel_rules *kernel, const char *line)
 		char *name =
 			arena_printf(rules->arena, "%.*s", (int)strcspn(line + 1, " "), line + 1);
 
-		iptables_rules_open_chain(rules, kernel->table, name);
+		rule_store_open_chain(rules, kernel->table, name);
 	} else if (rule_parse(line, rules->family, rules->arena, &rule)) {
 		rule.table = kernel->table;
-		iptables_rules_add(rules, &rule)->text = arena_strdup(rules->arena, line);
+		rule_store_add(rules, &rule)->text = arena_strdup(rules->arena, line);
 	}
 }
 
@@ -117,7 +117,7 @@ static int take_chain(void *arg, const struct nlmsghdr *message, struct err *err
 	enum table table;
 
 	if (name && table_text && table_parse(table_text, &table))
-		iptables_rules_open_chain(kernel->rules, table, name)->unread = true;
+		rule_store_open_chain(kernel->rules, table, name)->unread = true;
 	return 0;
 }
 
@@ -126,8 +126,8 @@ static void forget_chains(void *arg)
 	struct kernel_rules *kernel = arg;
 	enum family family = kernel->rules->family;
 
-	iptables_rules_free(kernel->rules);
-	kernel->rules = iptables_rules_new(family);
+	rule_store_free(kernel->rules);
+	kernel->rules = rule_store_new(family);
 }
 
 static int read_chains(struct kernel_rules *kernel, struct err *err)
@@ -148,7 +148,7 @@ static int read_chains(struct kernel_rules *kernel, struct err *err)
 
 struct chain_reading {
 	struct kernel_rules *kernel;
-	struct iptables_chain *chain;
+	struct stored_chain *chain;
 };
 
 static void forget_rules(void *arg)
@@ -165,11 +165,11 @@ static int take_rule(void *arg, const struct nlmsghdr *message, struct err *err)
 	if (r < 0)
 		return err_set(err, r, "a rule of chain %s cannot be read", reading->chain->name);
 	if (read.rule.table == reading->chain->table)
-		iptables_rules_add(reading->kernel->rules, &read.rule);
+		rule_store_add(reading->kernel->rules, &read.rule);
 	return 0;
 }
 
-static void read_rules(struct kernel_rules *kernel, struct iptables_chain *chain)
+static void read_rules(struct kernel_rules *kernel, struct stored_chain *chain)
 {
 	static const struct nft_dump_ops ops = {.restart = forget_rules, .message = take_rule};
 	const struct nft_dump_request request = {
@@ -187,10 +187,10 @@ static void read_rules(struct kernel_rules *kernel, struct iptables_chain *chain
 		fail(kernel, r, &err);
 }
 
-struct iptables_chain *kernel_rules_chain(struct kernel_rules *kernel, enum table table,
-					  const char *name)
+struct stored_chain *kernel_rules_chain(struct kernel_rules *kernel, enum table table,
+					const char *name)
 {
-	struct iptables_chain *chain = iptables_rules_chain(kernel->rules, table, name);
+	struct stored_chain *chain = rule_store_chain(kernel->rules, table, name);
 
 	if (chain && chain->unread)
 		read_rules(kernel, chain);
@@ -221,7 +221,7 @@ static void on_listed(void *arg attr_unused, int r attr_unused, struct err *err 
 }
 
 /* Without the programs, they have the names of what is not understood. */
-static void list_chain(struct kernel_rules *kernel, struct iptables_chain *chain)
+static void list_chain(struct kernel_rules *kernel, struct stored_chain *chain)
 {
 	struct listing listing = {.arena = kernel->rules->arena};
 	struct iptables_tool *tool = NULL;
@@ -240,7 +240,7 @@ static void list_chain(struct kernel_rules *kernel, struct iptables_chain *chain
 	free(listing.lines);
 }
 
-static bool is_understood(const struct iptables_rule *rule)
+static bool is_understood(const struct stored_rule *rule)
 {
 	for (size_t i = 0; i < rule->n_matches; i++)
 		if (rule->matches[i].kind == MATCH_OTHER)
@@ -248,11 +248,11 @@ static bool is_understood(const struct iptables_rule *rule)
 	return rule->target.kind != TARGET_OTHER;
 }
 
-const char *kernel_rules_text(struct kernel_rules *kernel, struct iptables_chain *chain, size_t at)
+const char *kernel_rules_text(struct kernel_rules *kernel, struct stored_chain *chain, size_t at)
 {
 	if (kernel->socket && !chain->listed && !is_understood(chain->v[at]))
 		list_chain(kernel, chain);
-	return iptables_rules_text(kernel->rules, chain, chain->v[at]);
+	return rule_store_text(kernel->rules, chain, chain->v[at]);
 }
 
 /* -- */

@@ -21,16 +21,16 @@ void kernel_rules_cleanup(struct kernel_rules **kernel);
 #define cleanup_kernel_rules attr_cleanup(kernel_rules_cleanup)
 
 /* NULL: there is none, or it could not be read, which kernel_rules_end() tells. */
-struct iptables_chain *kernel_rules_chain(struct kernel_rules *kernel, enum table table,
-					  const char *name);
+struct stored_chain *kernel_rules_chain(struct kernel_rules *kernel, enum table table,
+					const char *name);
 /* Chains of a table, whether they have been read or not; as map_next(). */
-const struct iptables_chain *kernel_rules_next(const struct kernel_rules *kernel, enum table table,
-					       size_t *at);
+const struct stored_chain *kernel_rules_next(const struct kernel_rules *kernel, enum table table,
+					     size_t *at);
 /*
  * The words of a rule, as iptables-save prints them. Those of other programs' rules are the tool's own,
  * as far as it can be had.
  */
-const char *kernel_rules_text(struct kernel_rules *kernel, struct iptables_chain *chain, size_t at);
+const char *kernel_rules_text(struct kernel_rules *kernel, struct stored_chain *chain, size_t at);
 /* 1: all that was asked for is from one moment; 0: the rules were changed meanwhile; or an error. */
 int kernel_rules_end(struct kernel_rules *kernel, struct err *err);
 

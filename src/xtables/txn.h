@@ -6,7 +6,7 @@
  * delete.
  *
  * The backend says what it wants in these words and does not know who listens: restore_writer.h
- * (text for iptables-restore --noflush) and save_writer.h (what iptables-save will show) do, and so
+ * (text for iptables-restore --noflush) and rule_store.h (what iptables-save will show) do, and so
  * can a writer of netlink messages. Declaring a chain creates it, or empties it when it exists.
  * Within a table a chain is declared before rules go into it or jump to it, unless it is one that
  * stands already; a chain to be deleted is declared first, so that it is empty, and nothing of ours

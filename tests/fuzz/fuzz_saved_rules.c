@@ -19,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 /* A way of one jump, from PREROUTING to a chain of ours. */
 static void compare(struct kernel_rules *saved)
 {
-	struct iptables_rules *rules = iptables_rules_new(FAMILY_IPV4);
+	struct rule_store *rules = rule_store_new(FAMILY_IPV4);
 	struct explanation *explanation = xcalloc(1, sizeof(*explanation));
 	cleanup_diff struct diff diff = {0};
 	const struct host host = {0};
@@ -34,7 +34,7 @@ static void compare(struct kernel_rules *saved)
 	diff_explanation_tell(&diff, explanation);
 	assert((diff.n > 0) == (explanation->kernel == KERNEL_DIFFERS));
 	explanation_free(explanation);
-	iptables_rules_free(rules);
+	rule_store_free(rules);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

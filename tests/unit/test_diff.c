@@ -267,9 +267,9 @@ static int teardown(void **state)
 	return 0;
 }
 
-static struct iptables_rules *iptables_of(struct world *world)
+static struct rule_store *iptables_of(struct world *world)
 {
-	struct iptables_rules *rules = iptables_rules_new(FAMILY_IPV4);
+	struct rule_store *rules = rule_store_new(FAMILY_IPV4);
 	const struct host host = {&world->address, 1};
 	struct plan_once once;
 
@@ -280,13 +280,13 @@ static struct iptables_rules *iptables_of(struct world *world)
 }
 
 /* What iptables-save would list, each line changed by a function, which may leave it out: NULL. */
-static struct kernel_rules *save(struct iptables_rules *rules, char *(*change)(const char *line))
+static struct kernel_rules *save(struct rule_store *rules, char *(*change)(const char *line))
 {
 	struct kernel_rules *saved = kernel_rules_new(FAMILY_IPV4);
 
 	for (enum table table = 0; table < TABLE_COUNT; table++) {
 		cleanup_free char *head = xasprintf("*%s", table_name(table));
-		const struct iptables_chain *chain;
+		const struct stored_chain *chain;
 		size_t at = 0;
 
 		kernel_rules_line(saved, head);
@@ -296,7 +296,7 @@ static struct kernel_rules *save(struct iptables_rules *rules, char *(*change)(c
 			kernel_rules_line(saved, name);
 			for (size_t i = 0; i < chain->n; i++) {
 				cleanup_free char *line =
-					change(iptables_rules_text(rules, chain, chain->v[i]));
+					change(rule_store_text(rules, chain, chain->v[i]));
 
 				if (line)
 					kernel_rules_line(saved, line);
@@ -309,7 +309,7 @@ static struct kernel_rules *save(struct iptables_rules *rules, char *(*change)(c
 static void expect_rules(struct world *world, char *(*change)(const char *line),
 			 const char *expected)
 {
-	struct iptables_rules *rules = iptables_of(world);
+	struct rule_store *rules = iptables_of(world);
 	struct kernel_rules *saved = save(rules, change);
 	cleanup_diff struct diff diff = {0};
 	cleanup_text struct text text = {0};
@@ -320,7 +320,7 @@ static void expect_rules(struct world *world, char *(*change)(const char *line),
 	all = text_dup(&text);
 	assert_string_equal(all, expected);
 	kernel_rules_free(saved);
-	iptables_rules_free(rules);
+	rule_store_free(rules);
 }
 
 /* A large cluster has no such comments; whether it is large may have changed since. */
@@ -381,7 +381,7 @@ static char *leave(const char *line)
 
 static void a_chain_of_a_service_that_is_gone_is_named(void **state)
 {
-	struct iptables_rules *rules = iptables_of(*state);
+	struct rule_store *rules = iptables_of(*state);
 	struct kernel_rules *saved = save(rules, leave);
 	cleanup_diff struct diff diff = {0};
 	cleanup_text struct text text = {0};
@@ -403,7 +403,7 @@ static void a_chain_of_a_service_that_is_gone_is_named(void **state)
 			    "+-A KUBE-SVC-AAAAAAAAAAAAAAAA -m comment --comment \"old/gone:http "
 			    "cluster IP\" -j KUBE-MARK-MASQ\n");
 	kernel_rules_free(saved);
-	iptables_rules_free(rules);
+	rule_store_free(rules);
 }
 
 /* -- elements */

@@ -488,11 +488,11 @@ static void document_has_verdict_outcomes_and_summary(void **state)
 static void list_rules(struct world *world, struct kernel_rules *saved,
 		       void (*change)(struct kernel_rules *saved, const char *line))
 {
-	struct iptables_rules *rules = explain_rules(world->explain);
+	struct rule_store *rules = explain_rules(world->explain);
 	char head[256];
 
 	for (enum table table = 0; table < TABLE_COUNT; table++) {
-		struct iptables_chain *chain;
+		struct stored_chain *chain;
 		size_t at = 0;
 
 		snprintf(head, sizeof(head), "*%s", table_name(table));
@@ -501,7 +501,7 @@ static void list_rules(struct world *world, struct kernel_rules *saved,
 			snprintf(head, sizeof(head), ":%s - [0:0]", chain->name);
 			kernel_rules_line(saved, head);
 			for (size_t i = 0; i < chain->n; i++)
-				change(saved, iptables_rules_text(rules, chain, chain->v[i]));
+				change(saved, rule_store_text(rules, chain, chain->v[i]));
 		}
 	}
 	kernel_rules_line(saved, "COMMIT");

@@ -2,7 +2,7 @@
 #include "backends/iptables/render.h"
 
 #include "xtables/restore_writer.h"
-#include "xtables/save_writer.h"
+#include "xtables/rule_store.h"
 
 const char *const render_formats[] = {
 	[RENDER_RESTORE] = "restore",
@@ -35,15 +35,15 @@ static void render_restore(struct ruleset *ruleset, const struct render_input *i
 }
 
 /* What a full sync does one by one: chains to jump to, the jumps, and the canaries. */
-static void render_around(struct save_writer *writer)
+static void render_around(struct rule_store *store)
 {
-	struct txn *txn = save_writer_txn(writer);
+	struct txn *txn = rule_store_txn(store);
 	struct rule jump;
 
 	for (size_t i = 0; i < RULESET_JUMPS; i++) {
 		ruleset_jump(i, &jump);
 		txn_chain(txn, jump.table, jump.target.chain);
-		save_writer_prepend(writer, &jump);
+		rule_store_prepend(store, &jump);
 	}
 	for (size_t i = 0; i < TABLE_COUNT; i++)
 		txn_chain(txn, (enum table)i, CHAIN_CANARY);
@@ -51,12 +51,12 @@ static void render_around(struct save_writer *writer)
 
 static void render_save(struct ruleset *ruleset, const struct render_input *input, struct text *ret)
 {
-	struct save_writer *writer = save_writer_new(input->settings->family);
+	struct rule_store *store = rule_store_new(input->settings->family);
 
-	render_around(writer);
-	render_transaction(ruleset, input, save_writer_txn(writer));
-	save_writer_finish(writer, ret);
-	save_writer_free(writer);
+	render_around(store);
+	render_transaction(ruleset, input, rule_store_txn(store));
+	rule_store_save(store, ret);
+	rule_store_free(store);
 }
 
 void render(const struct render_input *input, const struct plan_delta *delta,

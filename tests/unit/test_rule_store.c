@@ -3,26 +3,26 @@
 /* The tool's spelling of each rule. test_save_tools.c asks the tool itself. */
 
 #include "build.h"
-#include "xtables/save_writer.h"
+#include "xtables/rule_store.h"
 
-static char *finish(struct save_writer *writer)
+static char *finish(struct rule_store *store)
 {
 	cleanup_text struct text text = {0};
 
-	save_writer_finish(writer, &text);
-	save_writer_free(writer);
+	rule_store_save(store, &text);
+	rule_store_free(store);
 	return text_dup(&text);
 }
 
 /* One rule of nat CHAIN as it is shown, without "-A CHAIN". */
 static void check_rule(enum family family, const struct rule *rule, const char *expected)
 {
-	struct save_writer *writer = save_writer_new(family);
+	struct rule_store *store = rule_store_new(family);
 	cleanup_free char *text = NULL, *line = NULL;
 
-	txn_chain(save_writer_txn(writer), TABLE_NAT, "CHAIN");
-	txn_rule(save_writer_txn(writer), rule);
-	text = finish(writer);
+	txn_chain(rule_store_txn(store), TABLE_NAT, "CHAIN");
+	txn_rule(rule_store_txn(store), rule);
+	text = finish(store);
 	line = xasprintf("\n-A CHAIN%s\nCOMMIT\n", expected);
 	assert_non_null(strstr(text, line));
 }
@@ -181,8 +181,8 @@ static void targets_with_options(void **state attr_unused)
 /* Base chains first, then the others by name; tables in the tool's order; -I goes to the front. */
 static void chains_and_tables_are_in_the_order_of_the_tool(void **state attr_unused)
 {
-	struct save_writer *writer = save_writer_new(FAMILY_IPV4);
-	struct txn *txn = save_writer_txn(writer);
+	struct rule_store *store = rule_store_new(FAMILY_IPV4);
+	struct txn *txn = rule_store_txn(store);
 	cleanup_free char *text = NULL;
 	struct rule rule;
 
@@ -195,11 +195,11 @@ static void chains_and_tables_are_in_the_order_of_the_tool(void **state attr_unu
 	txn_rule(txn, &rule);
 	rule_init(&rule, TABLE_NAT, "OUTPUT");
 	rule_jump(&rule, "A");
-	save_writer_prepend(writer, &rule);
+	rule_store_prepend(store, &rule);
 	rule_init(&rule, TABLE_NAT, "OUTPUT");
 	rule_jump(&rule, "B");
-	save_writer_prepend(writer, &rule);
-	text = finish(writer);
+	rule_store_prepend(store, &rule);
+	text = finish(store);
 	assert_string_equal(text, "*mangle\n"
 				  ":PREROUTING ACCEPT [0:0]\n"
 				  ":INPUT ACCEPT [0:0]\n"
@@ -229,8 +229,8 @@ static void chains_and_tables_are_in_the_order_of_the_tool(void **state attr_unu
 
 static void declaring_empties_and_deleting_removes(void **state attr_unused)
 {
-	struct save_writer *writer = save_writer_new(FAMILY_IPV4);
-	struct txn *txn = save_writer_txn(writer);
+	struct rule_store *store = rule_store_new(FAMILY_IPV4);
+	struct txn *txn = rule_store_txn(store);
 	cleanup_free char *text = NULL;
 	struct rule rule;
 
@@ -241,7 +241,7 @@ static void declaring_empties_and_deleting_removes(void **state attr_unused)
 	txn_rule(txn, &rule);
 	txn_chain(txn, TABLE_FILTER, "A");
 	txn_delete_chain(txn, TABLE_FILTER, "B");
-	text = finish(writer);
+	text = finish(store);
 	assert_string_equal(text, "*filter\n"
 				  ":INPUT ACCEPT [0:0]\n"
 				  ":FORWARD ACCEPT [0:0]\n"

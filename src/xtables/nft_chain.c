@@ -17,7 +17,7 @@ struct base_chain {
 	int32_t priority;
 };
 
-/* Both families have the same ones. */
+/* Both families have the same ones. Table by table, each in the order of the packet's way. */
 static const struct base_chain base_chains[] = {
 	{TABLE_FILTER, "INPUT", "filter", NF_INET_LOCAL_IN, 0},
 	{TABLE_FILTER, "FORWARD", "filter", NF_INET_FORWARD, 0},
@@ -44,6 +44,18 @@ static const struct base_chain *find(enum table table, const char *chain)
 bool nft_chain_is_base(enum table table, const char *chain)
 {
 	return find(table, chain);
+}
+
+const char *nft_chain_base(enum table table, size_t index)
+{
+	size_t first = 0;
+
+	while (base_chains[first].table != table)
+		first++;
+	index += first;
+	return index < ARRAY_SIZE(base_chains) && base_chains[index].table == table
+		       ? base_chains[index].name
+		       : NULL;
 }
 
 /* nft add table ip nat */

@@ -28,6 +28,8 @@ void nft_chain_put(struct nlmsghdr *message, enum table table, const char *chain
  */
 void nft_base_chain_put(struct nlmsghdr *message, enum table table, const char *chain);
 bool nft_chain_is_base(enum table table, const char *chain);
+/* Those of a table, in the order of iptables-save; NULL: no more. */
+const char *nft_chain_base(enum table table, size_t index);
 
 /* All rules of a chain, which must exist. -F CHAIN; NFT_MSG_DELRULE, no flags */
 void nft_flush_put(struct nlmsghdr *message, enum table table, const char *chain);

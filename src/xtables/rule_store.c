@@ -170,13 +170,6 @@ static const enum table table_order[] = {TABLE_MANGLE, TABLE_FILTER, TABLE_NAT};
 
 static_assert(ARRAY_SIZE(table_order) == TABLE_COUNT, "every table is shown");
 
-/* Created with the table, in the order of the packet's way. */
-static const char *const base_chains[TABLE_COUNT][6] = {
-	[TABLE_FILTER] = {"INPUT", "FORWARD", "OUTPUT"},
-	[TABLE_NAT] = {"PREROUTING", "INPUT", "OUTPUT", "POSTROUTING"},
-	[TABLE_MANGLE] = {"PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"},
-};
-
 static int compare_chains(const void *a, const void *b)
 {
 	const struct stored_chain *const *x = a;
@@ -221,18 +214,19 @@ static void save_rules(const struct rule_store *store, const struct stored_chain
 static void save_table(const struct rule_store *store, enum table table, struct text *ret)
 {
 	cleanup_free const struct stored_chain **chains = NULL;
+	const char *name;
 	size_t n;
 
 	if (store->chains[table].count == 0)
 		return;
 	chains = sort_chains(store, table, &n);
 	text_printf(ret, "*%s\n", table_name(table));
-	for (const char *const *name = base_chains[table]; *name; name++)
-		text_printf(ret, ":%s ACCEPT [0:0]\n", *name);
+	for (size_t i = 0; (name = nft_chain_base(table, i)); i++)
+		text_printf(ret, ":%s ACCEPT [0:0]\n", name);
 	for (size_t i = 0; i < n; i++)
 		text_printf(ret, ":%s - [0:0]\n", chains[i]->name);
-	for (const char *const *name = base_chains[table]; *name; name++)
-		save_rules(store, rule_store_chain(store, table, *name), ret);
+	for (size_t i = 0; (name = nft_chain_base(table, i)); i++)
+		save_rules(store, rule_store_chain(store, table, name), ret);
 	for (size_t i = 0; i < n; i++)
 		save_rules(store, chains[i], ret);
 	text_str(ret, "COMMIT\n");

@@ -133,7 +133,7 @@ const struct rule_list *ruleset_fixed(struct ruleset *ruleset, const struct rule
  * follows, and the rest, which are ruleset_fixed()'s and more. Initialises the list.
  */
 size_t ruleset_n_shared(const struct ruleset *ruleset);
-void ruleset_make_shared(struct ruleset *ruleset, size_t number, struct rule_list *ret);
+void ruleset_make_shared(struct ruleset *ruleset, size_t source, struct rule_list *ret);
 /* What ruleset_write() says before the services and behind them, in a full sync. */
 void ruleset_write_head(struct ruleset *ruleset, const struct ruleset_input *input,
 			struct txn *txn);

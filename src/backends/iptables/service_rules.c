@@ -622,8 +622,10 @@ static void make_port(struct port_writer *w, unsigned int parts)
 		add_cluster_ip(w);
 	if (parts & RULESET_FOLLOWING)
 		add_followers(w);
-	if (parts & RULESET_OWN_RULES)
+	if (parts & RULESET_OWN_RULES) {
+		assert(w->seps);
 		write_own_chains(w);
+	}
 }
 
 void service_rules_make(const struct service_rules *service, const struct rule_facts *facts,

@@ -187,7 +187,8 @@ static int try_delta(struct nft_sync *sync, struct err *err)
 {
 	struct ruleset_input input = nft_sync_facts(sync);
 	cleanup_nft_txn struct nft_txn txn;
-	struct ruleset_stats ignored; /* they are counted at the end, for both kinds of sync */
+	struct ruleset_stats
+		stats; /* what is written is counted at the end, for both kinds of sync */
 	bool more;
 	int r;
 
@@ -195,8 +196,10 @@ static int try_delta(struct nft_sync *sync, struct err *err)
 	txn.held = &sync->undeletable.names;
 	txn.left = &sync->refused.left;
 	txn.audit = sync->audit;
+	ruleset_count(sync->input.ruleset, &stats);
+	txn.n_standing = stats.rules_total[TABLE_NAT];
 	do {
-		more = ruleset_write(sync->input.ruleset, &input, &txn.txn, &ignored);
+		more = ruleset_write(sync->input.ruleset, &input, &txn.txn, &stats);
 		r = commit_delta(sync, &txn, err);
 		if (r >= 0 && more)
 			nft_txn_next(&txn);

@@ -146,7 +146,9 @@ static void write_subject(struct txn *t, const char *key)
 
 static bool is_full(struct txn *t)
 {
-	return nft_batch_size(((struct nft_txn *)t)->link->batch) >= NFT_LINK_PIECE;
+	const struct nft_txn *txn = (const struct nft_txn *)t;
+
+	return nft_batch_size(txn->link->batch) >= MAX(NFT_LINK_PIECE, txn->n_standing * 64);
 }
 
 static const struct txn_ops nft_ops = {

@@ -37,6 +37,11 @@ struct nft_txn {
 	bool skip;              /* what is told now is about one of those */
 	/* told of each chain that is written or deleted; NULL: none runs */
 	struct nft_audit *audit;
+	/*
+	 * Rules of the table. The kernel validates what can be reached with each transaction, which takes
+	 * as long as writing about 30 bytes for each of them: a piece is at least twice as large as that.
+	 */
+	size_t n_standing;
 	size_t n_sent;    /* transactions before the one in hand */
 	size_t n_missing; /* rules to be removed that were not there */
 	int error;        /* of reading a chain */

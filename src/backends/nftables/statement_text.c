@@ -9,78 +9,72 @@ static const char *ip(enum family family)
 	return family == FAMILY_IPV4 ? "ip" : "ip6";
 }
 
-static void put_operand(struct text *text, enum family family, enum operand operand,
-			uint32_t number)
-{
-	switch (operand) {
-	case OPERAND_SADDR:
-		text_printf(text, "%s saddr", ip(family));
-		break;
-	case OPERAND_DADDR:
-		text_printf(text, "%s daddr", ip(family));
-		break;
-	case OPERAND_PROTOCOL:
-		text_str(text, "meta l4proto");
-		break;
-	case OPERAND_DPORT:
-		text_str(text, "th dport");
-		break;
-	case OPERAND_PRIORITY:
-		text_str(text, "meta priority");
-		break;
-	case OPERAND_ORIGINAL_DADDR:
-		text_printf(text, "ct original %s daddr", ip(family));
-		break;
-	case OPERAND_ORIGINAL_DPORT:
-		text_str(text, "ct original proto-dst");
-		break;
-	default:
-		assert(operand == OPERAND_RANDOM);
-		text_printf(text, "numgen random mod %u", number);
-		break;
-	}
-}
+/* Letters behind a % are explained in put_part(). */
+static const char *const operands[OPERAND_COUNT] = {
+	[OPERAND_SADDR] = "%f saddr",
+	[OPERAND_DADDR] = "%f daddr",
+	[OPERAND_PROTOCOL] = "meta l4proto",
+	[OPERAND_DPORT] = "th dport",
+	[OPERAND_RANDOM] = "numgen random mod %u",
+	[OPERAND_PRIORITY] = "meta priority",
+	[OPERAND_ORIGINAL_DADDR] = "ct original %f daddr",
+	[OPERAND_ORIGINAL_DPORT] = "ct original proto-dst",
+};
 
-static void put_key(struct text *text, enum family family, const struct statement *statement)
-{
-	for (size_t i = 0; i < STATEMENT_KEY && statement->key[i]; i++) {
-		if (i > 0)
-			text_str(text, " . ");
-		put_operand(text, family, statement->key[i], statement->number);
-	}
-}
+static const char *const statements[STATEMENT_COUNT] = {
+	[STATEMENT_NEW] = "ct state new",
+	[STATEMENT_TRANSLATED] = "ct status dnat",
+	[STATEMENT_PROTOCOL] = "meta l4proto %l",
+	[STATEMENT_SOURCE] = "%f saddr %!%p",
+	[STATEMENT_DESTINATION] = "%f daddr %!%p",
+	[STATEMENT_INTERFACE] = "iifname %!\"%n\"",
+	[STATEMENT_FROM_NODE] = "fib saddr type local",
+	[STATEMENT_TO_NODE] = "fib daddr type local",
+	[STATEMENT_IN] = "%k %!@%m",
+	[STATEMENT_MARKED] = "meta mark & %x != 0x00000000",
+	[STATEMENT_ID] = "meta priority %!%i",
+	[STATEMENT_SET_MARK] = "meta mark set meta mark | %x",
+	[STATEMENT_TOGGLE_MARK] = "meta mark set meta mark ^ %x",
+	[STATEMENT_DNAT] = "dnat %f to %k map @%m",
+	[STATEMENT_TAKE_ID] = "meta priority set %k map @%m",
+	[STATEMENT_SET_ID] = "meta priority set %i",
+	[STATEMENT_UPDATE] = "update @%m { %f saddr%t : meta priority }",
+	[STATEMENT_NOTE_FULL] = "update @%m { meta priority%t }",
+	[STATEMENT_FORGET] = "delete @%m { %f saddr%t : meta priority }",
+	[STATEMENT_MASQUERADE] = "masquerade fully-random",
+	[STATEMENT_VMAP] = "%k vmap @%m",
+	[STATEMENT_JUMP] = "jump %c",
+	[STATEMENT_GOTO] = "goto %c",
+	[STATEMENT_RETURN] = "return",
+	[STATEMENT_DROP] = "drop",
+	[STATEMENT_REJECT] = "reject",
+};
 
-/* KEY WORD @NAME */
-static void put_lookup(struct text *text, enum family family, const struct statement *statement,
-		       const char *word)
-{
-	char name[CONTAINER_NAME_MAX];
-
-	container_name(statement->container, statement->map, name);
-	put_key(text, family, statement);
-	text_printf(text, " %s@%s", word, name);
-}
-
-static void put_prefix(struct text *text, enum family family, const struct statement *statement)
-{
-	const struct prefix *prefix = &statement->prefix;
-	char out[PREFIX_TEXT_MAX];
-
-	if (prefix->length == addr_bits(family))
-		addr_print(&prefix->addr, out);
-	else
-		prefix_print(prefix, out);
-	text_printf(text, "%s %s %s%s", ip(family),
-		    statement->kind == STATEMENT_SOURCE ? "saddr" : "daddr",
-		    statement->not ? "!= " : "", out);
-}
-
-static void put_goto(struct text *text, const char *word, struct chain chain)
+static void put_chain(struct text *text, struct chain chain)
 {
 	char name[CHAIN_NAME_MAX];
 
 	chain_name(chain, name);
-	text_printf(text, "%s %s", word, name);
+	text_str(text, name);
+}
+
+static void put_container(struct text *text, const struct statement *statement)
+{
+	char name[CONTAINER_NAME_MAX];
+
+	container_name(statement->container, statement->map, name);
+	text_str(text, name);
+}
+
+static void put_prefix(struct text *text, const struct prefix *prefix)
+{
+	char out[PREFIX_TEXT_MAX];
+
+	if (prefix->length == addr_bits((enum family)prefix->addr.family))
+		addr_print(&prefix->addr, out);
+	else
+		prefix_print(prefix, out);
+	text_str(text, out);
 }
 
 static void put_number_id(struct text *text, uint32_t number)
@@ -90,140 +84,81 @@ static void put_number_id(struct text *text, uint32_t number)
 	text_printf(text, "%x:%x", id >> 16, id & 0xffff);
 }
 
-static void put_condition(struct text *text, enum family family, const struct statement *statement)
+static void put_form(struct text *text, enum family family, const struct statement *statement,
+		     const char *form);
+
+static void put_part(struct text *text, enum family family, const struct statement *statement,
+		     char part)
 {
-	const char *not = statement->not ? "!= " : "";
+	uint32_t number = statement->number;
 
-	switch (statement->kind) {
-	case STATEMENT_NEW:
-		text_str(text, "ct state new");
+	switch (part) {
+	case 'c': /* chain */
+		put_chain(text, statement->chain);
 		break;
-	case STATEMENT_TRANSLATED:
-		text_str(text, "ct status dnat");
+	case 'f': /* family */
+		text_str(text, ip(family));
 		break;
-	case STATEMENT_PROTOCOL:
-		text_printf(text, "meta l4proto %s", protocol_name(statement->protocol));
-		break;
-	case STATEMENT_SOURCE:
-	case STATEMENT_DESTINATION:
-		put_prefix(text, family, statement);
-		break;
-	case STATEMENT_INTERFACE:
-		text_printf(text, "iifname %s\"%s%s\"", not, statement->interface,
-			    statement->is_prefix ? "*" : "");
-		break;
-	case STATEMENT_FROM_NODE:
-		text_str(text, "fib saddr type local");
-		break;
-	case STATEMENT_TO_NODE:
-		text_str(text, "fib daddr type local");
-		break;
-	case STATEMENT_ID:
-		text_printf(text, "meta priority %s", not );
-		put_number_id(text, statement->number);
-		break;
-	case STATEMENT_MARKED:
-		text_printf(text, "meta mark & 0x%08x != 0x00000000", statement->number);
-		break;
-	default:
-		assert(statement->kind == STATEMENT_IN);
-		put_lookup(text, family, statement, not );
-		break;
-	}
-}
-
-/* OP @clients-1 { ip saddr timeout Ts : meta priority } */
-static void put_client(struct text *text, enum family family, const struct statement *statement,
-		       const char *op)
-{
-	char name[CONTAINER_NAME_MAX];
-
-	container_name(statement->container, statement->map, name);
-	text_printf(text, "%s @%s { %s saddr", op, name, ip(family));
-	if (statement->number > 0)
-		text_printf(text, " timeout %us", statement->number);
-	text_str(text, " : meta priority }");
-}
-
-static void put_action(struct text *text, enum family family, const struct statement *statement)
-{
-	switch (statement->kind) {
-	case STATEMENT_SET_MARK:
-		text_printf(text, "meta mark set meta mark | 0x%08x", statement->number);
-		break;
-	case STATEMENT_TOGGLE_MARK:
-		text_printf(text, "meta mark set meta mark ^ 0x%08x", statement->number);
-		break;
-	case STATEMENT_DNAT:
-		text_printf(text, "dnat %s to ", ip(family));
-		put_lookup(text, family, statement, "map ");
-		break;
-	case STATEMENT_TAKE_ID:
-		text_str(text, "meta priority set ");
-		put_lookup(text, family, statement, "map ");
-		break;
-	case STATEMENT_SET_ID:
-		text_str(text, "meta priority set ");
-		if (statement->number)
-			put_number_id(text, statement->number);
-		else
+	case 'i': /* id; a packet may be given none */
+		if (number == 0 && statement->kind == STATEMENT_SET_ID)
 			text_str(text, "none");
+		else
+			put_number_id(text, number);
 		break;
-	case STATEMENT_UPDATE:
-		put_client(text, family, statement, "update");
+	case 'k': /* key */
+		for (size_t i = 0; i < STATEMENT_KEY && statement->key[i]; i++) {
+			text_str(text, i > 0 ? " . " : "");
+			put_form(text, family, statement, operands[statement->key[i]]);
+		}
 		break;
-	case STATEMENT_NOTE_FULL:
-		text_printf(text, "update @%s { meta priority timeout %us }",
-			    container_types[statement->container].name, statement->number);
+	case 'l': /* protocol of layer 4 */
+		text_str(text, protocol_name(statement->protocol));
 		break;
-	case STATEMENT_FORGET:
-		put_client(text, family, statement, "delete");
+	case 'm': /* set or map */
+		put_container(text, statement);
+		break;
+	case 'n': /* name of an interface */
+		text_printf(text, "%s%s", statement->interface, statement->is_prefix ? "*" : "");
+		break;
+	case 'p': /* prefix */
+		put_prefix(text, &statement->prefix);
+		break;
+	case 't': /* time-out, if there is one */
+		if (number > 0)
+			text_printf(text, " timeout %us", number);
+		break;
+	case 'u':
+		text_printf(text, "%u", number);
+		break;
+	case 'x':
+		text_printf(text, "0x%08x", number);
 		break;
 	default:
-		assert(statement->kind == STATEMENT_MASQUERADE);
-		text_str(text, "masquerade fully-random");
+		assert(part == '!');
+		text_str(text, statement->not ? "!= " : "");
 		break;
 	}
 }
 
-static void put_end(struct text *text, enum family family, const struct statement *statement)
+static void put_form(struct text *text, enum family family, const struct statement *statement,
+		     const char *form)
 {
-	switch (statement->kind) {
-	case STATEMENT_VMAP:
-		put_lookup(text, family, statement, "vmap ");
-		break;
-	case STATEMENT_JUMP:
-		put_goto(text, "jump", statement->chain);
-		break;
-	case STATEMENT_GOTO:
-		put_goto(text, "goto", statement->chain);
-		break;
-	case STATEMENT_RETURN:
-		text_str(text, "return");
-		break;
-	case STATEMENT_DROP:
-		text_str(text, "drop");
-		break;
-	default:
-		assert(statement->kind == STATEMENT_REJECT);
-		text_str(text, "reject");
-		break;
+	for (;;) {
+		size_t n = strcspn(form, "%");
+
+		text_add(text, form, n);
+		if (!form[n])
+			return;
+		put_part(text, family, statement, form[n + 1]);
+		form += n + 2;
 	}
 }
 
 void statement_text_rule(struct text *text, enum family family, const struct nft_rule *rule)
 {
 	for (size_t i = 0; i < rule->n; i++) {
-		const struct statement *statement = &rule->v[i];
-
-		if (i > 0)
-			text_str(text, " ");
-		if (statement->kind >= STATEMENT_VMAP)
-			put_end(text, family, statement);
-		else if (statement->kind >= STATEMENT_SET_MARK)
-			put_action(text, family, statement);
-		else
-			put_condition(text, family, statement);
+		text_str(text, i > 0 ? " " : "");
+		put_form(text, family, &rule->v[i], statements[rule->v[i].kind]);
 	}
 	if (rule->comment)
 		text_printf(text, " comment \"%s\"", rule->comment);
@@ -286,18 +221,26 @@ static const uint8_t *put_field(struct text *text, enum family family, enum cont
 	return bytes + 4;
 }
 
+static void put_verdict(struct text *text, const struct element *element)
+{
+	static const char *const words[VERDICT_COUNT] = {
+		[VERDICT_GOTO] = " : goto ",
+		[VERDICT_JUMP] = " : jump ",
+		[VERDICT_DROP] = " : drop",
+	};
+
+	text_str(text, words[element->verdict]);
+	if (element->verdict != VERDICT_DROP)
+		put_chain(text, element->chain);
+}
+
 static void put_data(struct text *text, enum family family, const struct element *element)
 {
 	const uint8_t *data = element->bytes + element->key_size;
 
 	switch (container_types[element->container].data) {
 	case DATA_VERDICT:
-		text_str(text, " : ");
-		if (element->verdict == VERDICT_DROP)
-			text_str(text, "drop");
-		else
-			put_goto(text, element->verdict == VERDICT_JUMP ? "jump" : "goto",
-				 element->chain);
+		put_verdict(text, element);
 		break;
 	case DATA_ENDPOINT:
 		text_str(text, " : ");

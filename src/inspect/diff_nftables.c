@@ -6,9 +6,10 @@
 #include <linux/netfilter/nf_tables.h>
 #include <stdlib.h>
 
-#include "backends/nftables/expression_text.h"
 #include "backends/nftables/layout.h"
 #include "backends/nftables/state.h"
+#include "backends/nftables/statement_read.h"
+#include "backends/nftables/statement_text.h"
 #include "backends/nftables/table.h"
 #include "base/arena.h"
 #include "inspect/diff_elements.h"
@@ -140,6 +141,7 @@ static int read_table(struct comparison *comparison, struct err *err)
 
 struct rule_list {
 	const struct comparison *comparison;
+	const struct nftables_chain *wanted; /* NULL: the chain is not wanted */
 	struct diff_texts texts;
 };
 
@@ -148,25 +150,35 @@ static void forget_rules(void *arg)
 	diff_texts_done(&((struct rule_list *)arg)->texts);
 }
 
+/* The words of the wanted rule that it is; no rule has none. */
+static const char *key_of(const struct rule_list *list, const struct nft_rule *rule)
+{
+	for (size_t i = 0; list->wanted && i < list->wanted->n; i++)
+		if (nft_rule_equal(&list->wanted->v[i]->rule, rule))
+			return nftables_rules_text(list->comparison->wanted, list->wanted->v[i]);
+	return "";
+}
+
 static int take_rule(void *arg, const struct nlmsghdr *message, struct err *err attr_unused)
 {
 	struct rule_list *list = arg;
+	struct arena *arena = list->comparison->arena;
 	cleanup_text struct text text = {0};
-	cleanup_free char *copy = NULL;
-	const char *words;
+	cleanup_free char *words = NULL;
+	struct nft_rule rule;
 
-	expression_text_rule(&text, list->comparison->family, message);
-	copy = text_dup(&text);
-	words = arena_strdup(list->comparison->arena, copy);
-	diff_texts_add(&list->texts, words, words, NULL);
+	statement_read_rule(arena, list->comparison->family, message, &rule);
+	statement_text_rule(&text, list->comparison->family, &rule);
+	words = text_dup(&text);
+	diff_texts_add(&list->texts, key_of(list, &rule), arena_strdup(arena, words), NULL);
 	return 0;
 }
 
 static int read_rules(const struct comparison *comparison, const char *chain,
-		      struct diff_texts *ret, struct err *err)
+		      const struct nftables_chain *wanted, struct diff_texts *ret, struct err *err)
 {
 	static const struct nft_dump_ops ops = {.restart = forget_rules, .message = take_rule};
-	struct rule_list list = {.comparison = comparison};
+	struct rule_list list = {.comparison = comparison, .wanted = wanted};
 	int r = dump(comparison, NFT_MSG_GETRULE, chain, &ops, &list, err);
 
 	if (r < 0)
@@ -240,7 +252,7 @@ static int compare_chain(const struct comparison *comparison, const struct nftab
 		put_chain(comparison, &place, '-', declaration, &wanted);
 		return 0;
 	}
-	r = read_rules(comparison, chain->name, &kernel, err);
+	r = read_rules(comparison, chain->name, chain, &kernel, err);
 	if (r < 0)
 		return r;
 	compare_declarations(comparison, &place, declaration, found->declaration);
@@ -260,7 +272,7 @@ static int add_chain(const struct comparison *comparison, const struct kernel_ch
 	if (chain_parse(chain->name, &known) && known.id >= CHAIN_PICK &&
 	    known.id < CHAIN_PICKS_END)
 		return 0;
-	r = read_rules(comparison, chain->name, &kernel, err);
+	r = read_rules(comparison, chain->name, NULL, &kernel, err);
 	if (r < 0)
 		return r;
 	put_chain(comparison, &place, '+', chain->declaration, &kernel);

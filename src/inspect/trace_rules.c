@@ -7,7 +7,8 @@
 #include <net/if.h>
 #include <stdlib.h>
 
-#include "backends/nftables/expression_text.h"
+#include "backends/nftables/statement_read.h"
+#include "backends/nftables/statement_text.h"
 #include "base/map.h"
 #include "kernel/iptables_tool.h"
 #include "kernel/nft_dump.h"
@@ -85,8 +86,10 @@ static void add_words(struct chain_read *chain, const struct nlmsghdr *message)
 {
 	cleanup_text struct text text = {0};
 	cleanup_free char *line = NULL;
+	struct nft_rule rule;
 
-	expression_text_rule(&text, chain->family, message);
+	statement_read_rule(chain->owned, chain->family, message, &rule);
+	statement_text_rule(&text, chain->family, &rule);
 	line = text_dup(&text);
 	add_line(chain, line);
 }

@@ -6,7 +6,7 @@
  *
  * The kernel is asked chain by chain, when a packet comes there. Rules of iptables have the words of
  * `iptables -S CHAIN`, whose n-th rule is the n-th that the kernel lists; all others those that can be
- * read from the kernel's list (backends/nftables/expression_text.h). Without the programs of iptables,
+ * read from the kernel's list (backends/nftables/statement_read.h). Without the programs of iptables,
  * or when a chain changed while it was read, rules are known by their handles alone.
  */
 

@@ -287,7 +287,7 @@ void nft_expr_meta_set(struct nlmsghdr *m, uint32_t reg, uint32_t key)
 	end(m, frame);
 }
 
-/* dnat ip to: [ nat dnat ip addr_min reg 1 proto_min reg 9 flags 0x3 ] */
+/* dnat ip to: [ nat dnat ip addr_min reg 1 proto_min reg 9 flags 0x3 ], of which the kernel lists both ends */
 void nft_expr_dnat(struct nlmsghdr *m, enum family family, uint32_t addr, uint32_t port)
 {
 	struct frame frame = begin(m, "nat");
@@ -295,7 +295,9 @@ void nft_expr_dnat(struct nlmsghdr *m, enum family family, uint32_t addr, uint32
 	nft_put_u32(m, NFTA_NAT_TYPE, NFT_NAT_DNAT);
 	nft_put_u32(m, NFTA_NAT_FAMILY, nft_family(family));
 	nft_put_u32(m, NFTA_NAT_REG_ADDR_MIN, addr);
+	nft_put_u32(m, NFTA_NAT_REG_ADDR_MAX, addr);
 	nft_put_u32(m, NFTA_NAT_REG_PROTO_MIN, port);
+	nft_put_u32(m, NFTA_NAT_REG_PROTO_MAX, port);
 	nft_put_u32(m, NFTA_NAT_FLAGS, NF_NAT_RANGE_MAP_IPS | NF_NAT_RANGE_PROTO_SPECIFIED);
 	end(m, frame);
 }

@@ -24,7 +24,8 @@
 #include "base/addr.h"
 #include "kernel/nl_attr.h"
 
-#define NFT_EXPR_WORD(n) (NFT_REG32_00 + (uint32_t)(n))
+/* Every fourth has two names, of which the kernel lists the old one. */
+#define NFT_EXPR_WORD(n) ((n) % 4 ? NFT_REG32_00 + (uint32_t)(n) : NFT_REG_1 + (uint32_t)(n) / 4)
 #define NFT_EXPR_CT_NEW \
 	(1u << (IP_CT_NEW + 1)) /* NF_CT_STATE_BIT, which the kernel keeps to itself */
 

@@ -11,10 +11,13 @@
 #include <assert.h>
 #include <errno.h>
 #include <linux/netfilter/nf_tables.h>
+#include <linux/netfilter/nfnetlink.h>
 #include <stdlib.h>
 
 #include "backends/nftables/damage.h"
-#include "backends/nftables/expression_text.h"
+#include "backends/nftables/statement_put.h"
+#include "backends/nftables/statement_read.h"
+#include "backends/nftables/statement_text.h"
 #include "backends/nftables/table.h"
 #include "inspect/diff_elements.h"
 #include "kernel/foreign_changes.h"
@@ -39,16 +42,37 @@ static void on_element(void *arg, const struct table_element *element)
 		*sum ^= element->data[i];
 }
 
+/* What is read can be written, and is read as the same again; a raw statement is all that cannot. */
+static void check_rule(struct arena *arena, enum family family, const struct nft_rule *rule)
+{
+	_Alignas(struct nlmsghdr) char buffer[8192];
+	struct nlmsghdr *message = mnl_nlmsg_put_header(buffer);
+	struct nft_rule known = {.n = 0}, again;
+
+	for (size_t i = 0; i < rule->n; i++)
+		if (rule->v[i].kind != STATEMENT_RAW)
+			known.v[known.n++] = rule->v[i];
+	message->nlmsg_type = NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_NEWRULE;
+	mnl_nlmsg_put_extra_header(message, sizeof(struct nfgenmsg));
+	statement_put_all(message, family, &known);
+	statement_read_rule(arena, family, message, &again);
+	assert(nft_rule_equal(&known, &again));
+}
+
 /* Whatever a rule is made of, its words are on one line. */
 static void read_rule(const struct nlmsghdr *message)
 {
 	for (enum family family = 0; family < FAMILY_COUNT; family++) {
+		cleanup_arena struct arena *arena = arena_new(4096);
 		cleanup_text struct text text = {0};
 		cleanup_free char *line = NULL;
+		struct nft_rule rule;
 
-		expression_text_rule(&text, family, message);
+		statement_read_rule(arena, family, message, &rule);
+		statement_text_rule(&text, family, &rule);
 		line = text_dup(&text);
 		assert(!strchr(line, '\n'));
+		check_rule(arena, family, &rule);
 	}
 }
 

@@ -54,12 +54,15 @@ void container_name(enum container container, uint32_t number, char out[static C
 
 bool container_parse(const char *name, enum container *ret, uint32_t *ret_number)
 {
-	for (enum container i = CONTAINER_FIXED_COUNT; i < CONTAINER_COUNT; i++) {
+	for (enum container i = 0; i < CONTAINER_COUNT; i++) {
 		size_t n = strlen(container_types[i].name);
-		uint32_t number;
+		uint32_t number = 0;
 
-		if (strncmp(name, container_types[i].name, n) != 0 || name[n] != '-' ||
-		    !chain_parse_number(name + n + 1, &number))
+		if (strncmp(name, container_types[i].name, n) != 0)
+			continue;
+		if (i < CONTAINER_FIXED_COUNT
+			    ? name[n] != '\0'
+			    : name[n] != '-' || !chain_parse_number(name + n + 1, &number))
 			continue;
 		*ret = i;
 		*ret_number = number;

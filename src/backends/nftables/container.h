@@ -98,7 +98,7 @@ extern const struct container_type container_types[CONTAINER_COUNT];
 
 /* "clients-7"; the number counts only where there is one map for each service port. */
 void container_name(enum container container, uint32_t number, char out[static CONTAINER_NAME_MAX]);
-/* The way back, for those with a number; false: it is none. */
+/* The way back; false: it is none of ours. */
 bool container_parse(const char *name, enum container *ret, uint32_t *ret_number);
 
 size_t container_key_size(enum container container, enum family family);

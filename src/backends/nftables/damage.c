@@ -77,28 +77,15 @@ static void take_key(void *arg, const struct table_element *found)
 	note_key(taking->damage, &element, taking->there);
 }
 
-static bool find_container(const char *name, enum container *ret)
-{
-	uint32_t number;
-
-	if (name && container_parse(name, ret, &number))
-		return true;
-	for (enum container i = 0; name && i < CONTAINER_FIXED_COUNT; i++) {
-		if (streq(container_types[i].name, name)) {
-			*ret = i;
-			return true;
-		}
-	}
-	return false;
-}
-
 static void take_elements(struct damage *damage, enum family family, const struct nlmsghdr *message)
 {
 	struct taking taking = {damage, family, 0, nft_message_type(message) == NFT_MSG_NEWSETELEM};
 	const struct container_type *type;
+	const char *name = nft_describe_name(message);
 	struct err ignored;
+	uint32_t number;
 
-	if (!find_container(nft_describe_name(message), &taking.container)) {
+	if (!name || !container_parse(name, &taking.container, &number)) {
 		damage_everything(damage);
 		return;
 	}

@@ -3,8 +3,8 @@
 
 /*
  * A rule of table kube-proxy as a value: a chain and statements, evaluated from left to right until
- * one does not hold. A statement has two writers, nf_tables expressions (statement_put.h) and nft's
- * words (statement_text.h); what they write means the same.
+ * one does not hold. A statement is written as nf_tables expressions (statement_put.h), read from those that the
+ * kernel lists (statement_read.h), and printed in nft's words (statement_text.h).
  */
 
 #include "backends/nftables/chain.h"
@@ -51,6 +51,7 @@ enum statement_kind {
 	STATEMENT_NOTE_FULL,   /* update @full-clients { meta priority timeout Ts } */
 	STATEMENT_FORGET,      /* delete @clients-1 { ip saddr : meta priority } */
 	STATEMENT_MASQUERADE,  /* masquerade fully-random */
+	STATEMENT_COUNTER,     /* only other programs count */
 	/* how it ends */
 	STATEMENT_VMAP, /* KEY vmap @map */
 	STATEMENT_JUMP,
@@ -58,6 +59,9 @@ enum statement_kind {
 	STATEMENT_RETURN,
 	STATEMENT_DROP,
 	STATEMENT_REJECT,
+	STATEMENT_ACCEPT, /* only other programs do */
+	/* of another program, and not understood: expressions as the kernel lists them */
+	STATEMENT_RAW,
 	STATEMENT_COUNT,
 };
 
@@ -73,6 +77,8 @@ struct statement {
 	enum operand key[STATEMENT_KEY];
 	struct prefix prefix;
 	const char *interface;
+	const void *raw; /* as in NFTA_RULE_EXPRESSIONS */
+	size_t raw_size;
 };
 
 #define STATEMENTS_MAX 8
@@ -83,3 +89,6 @@ struct nft_rule {
 	size_t n;
 	struct statement v[STATEMENTS_MAX];
 };
+
+/* The same comment and statements; the chain does not count. */
+bool nft_rule_equal(const struct nft_rule *a, const struct nft_rule *b);

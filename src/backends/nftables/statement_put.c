@@ -227,6 +227,9 @@ static void put_action(struct nlmsghdr *m, enum family family, const struct stat
 	case STATEMENT_FORGET:
 		put_client(m, family, statement, NFT_DYNSET_OP_DELETE);
 		break;
+	case STATEMENT_COUNTER:
+		nft_expr_counter(m);
+		break;
 	default:
 		assert(statement->kind == STATEMENT_MASQUERADE);
 		nft_expr_masquerade(m, NF_NAT_RANGE_PROTO_RANDOM_FULLY);
@@ -256,6 +259,9 @@ static void put_end(struct nlmsghdr *m, enum family family, const struct stateme
 	case STATEMENT_DROP:
 		nft_expr_verdict(m, NF_DROP, NULL);
 		break;
+	case STATEMENT_ACCEPT:
+		nft_expr_verdict(m, NF_ACCEPT, NULL);
+		break;
 	default:
 		assert(statement->kind == STATEMENT_REJECT);
 		nft_expr_reject(m, family);
@@ -263,19 +269,21 @@ static void put_end(struct nlmsghdr *m, enum family family, const struct stateme
 	}
 }
 
+void statement_put(struct nlmsghdr *message, enum family family, const struct statement *statement)
+{
+	if (statement->kind >= STATEMENT_VMAP)
+		put_end(message, family, statement);
+	else if (statement->kind >= STATEMENT_SET_MARK)
+		put_action(message, family, statement);
+	else
+		put_condition(message, family, statement);
+}
+
 void statement_put_all(struct nlmsghdr *message, enum family family, const struct nft_rule *rule)
 {
 	struct nlattr *list = mnl_attr_nest_start(message, NFTA_RULE_EXPRESSIONS);
 
-	for (size_t i = 0; i < rule->n; i++) {
-		const struct statement *statement = &rule->v[i];
-
-		if (statement->kind >= STATEMENT_VMAP)
-			put_end(message, family, statement);
-		else if (statement->kind >= STATEMENT_SET_MARK)
-			put_action(message, family, statement);
-		else
-			put_condition(message, family, statement);
-	}
+	for (size_t i = 0; i < rule->n; i++)
+		statement_put(message, family, &rule->v[i]);
 	mnl_attr_nest_end(message, list);
 }

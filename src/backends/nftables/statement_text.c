@@ -4,6 +4,10 @@
 #include <assert.h>
 #include <endian.h>
 
+#include "kernel/nft_expr.h"
+
+#define RAW_BYTES 32 /* of an attribute that are printed */
+
 static const char *ip(enum family family)
 {
 	return family == FAMILY_IPV4 ? "ip" : "ip6";
@@ -42,12 +46,15 @@ static const char *const statements[STATEMENT_COUNT] = {
 	[STATEMENT_NOTE_FULL] = "update @%m { meta priority%t }",
 	[STATEMENT_FORGET] = "delete @%m { %f saddr%t : meta priority }",
 	[STATEMENT_MASQUERADE] = "masquerade fully-random",
+	[STATEMENT_COUNTER] = "counter",
 	[STATEMENT_VMAP] = "%k vmap @%m",
 	[STATEMENT_JUMP] = "jump %c",
 	[STATEMENT_GOTO] = "goto %c",
 	[STATEMENT_RETURN] = "return",
 	[STATEMENT_DROP] = "drop",
 	[STATEMENT_REJECT] = "reject",
+	[STATEMENT_ACCEPT] = "accept",
+	[STATEMENT_RAW] = "%r",
 };
 
 static void put_chain(struct text *text, struct chain chain)
@@ -84,6 +91,54 @@ static void put_number_id(struct text *text, uint32_t number)
 	text_printf(text, "%x:%x", id >> 16, id & 0xffff);
 }
 
+/* What another program wrote, on one line. */
+static void put_words(struct text *text, const char *words)
+{
+	for (; *words; words++)
+		text_add(text, (unsigned char)*words < ' ' || *words == '\177' ? "?" : words, 1);
+}
+
+/* Numbers, names, and bytes; of those not too many. */
+static void put_attribute(struct text *text, const struct nlattr *attribute)
+{
+	size_t n;
+	const uint8_t *bytes = nl_attr_bytes(attribute, &n);
+	const char *words = nl_attr_text(attribute);
+
+	if (n == sizeof(uint32_t)) {
+		text_printf(text, " %u", nl_attr_u32(attribute));
+	} else if (words && strlen(words) == n - 1) {
+		text_str(text, " ");
+		put_words(text, words);
+	} else {
+		text_str(text, " 0x");
+		for (size_t i = 0; i < MIN(n, RAW_BYTES); i++)
+			text_printf(text, "%02x", bytes[i]);
+		text_str(text, n > RAW_BYTES ? "..." : "");
+	}
+}
+
+/* [name attribute ...] for each expression; "[?]" for what is none. */
+static void put_raw(struct text *text, const struct statement *statement)
+{
+	struct nl_attrs list = {statement->raw, statement->raw_size};
+	const char *blank = "";
+	struct nft_expr expr;
+	int r;
+
+	while ((r = nft_expr_next(&list, &expr)) > 0) {
+		text_printf(text, "%s[", blank);
+		put_words(text, expr.name);
+		for (size_t i = 0; i <= NFT_EXPR_ATTR_MAX; i++)
+			if (expr.v[i])
+				put_attribute(text, expr.v[i]);
+		text_str(text, "]");
+		blank = " ";
+	}
+	if (r < 0)
+		text_printf(text, "%s[?]", blank);
+}
+
 static void put_form(struct text *text, enum family family, const struct statement *statement,
 		     const char *form);
 
@@ -118,10 +173,14 @@ static void put_part(struct text *text, enum family family, const struct stateme
 		put_container(text, statement);
 		break;
 	case 'n': /* name of an interface */
-		text_printf(text, "%s%s", statement->interface, statement->is_prefix ? "*" : "");
+		put_words(text, statement->interface);
+		text_str(text, statement->is_prefix ? "*" : "");
 		break;
 	case 'p': /* prefix */
 		put_prefix(text, &statement->prefix);
+		break;
+	case 'r': /* raw */
+		put_raw(text, statement);
 		break;
 	case 't': /* time-out, if there is one */
 		if (number > 0)
@@ -160,8 +219,11 @@ void statement_text_rule(struct text *text, enum family family, const struct nft
 		text_str(text, i > 0 ? " " : "");
 		put_form(text, family, &rule->v[i], statements[rule->v[i].kind]);
 	}
-	if (rule->comment)
-		text_printf(text, " comment \"%s\"", rule->comment);
+	if (rule->comment) {
+		text_str(text, rule->n > 0 ? " comment \"" : "comment \"");
+		put_words(text, rule->comment);
+		text_str(text, "\"");
+	}
 }
 
 /* -- elements */

@@ -293,7 +293,8 @@ static int take_map(void *arg, const struct nlmsghdr *message, struct err *err a
 	struct table_map map = {.size = 0};
 	char comment[USER_DATA_COMMENT_MAX];
 
-	if (!name || !container_parse(name, &map.container, &map.number))
+	if (!name || !container_parse(name, &map.container, &map.number) ||
+	    map.container < CONTAINER_FIXED_COUNT)
 		return 0;
 	map.size = nl_attr_u32(nl_attr_find(description, NFTA_SET_DESC_SIZE));
 	if (user_data_read_set_comment(nft_message_attr(message, NFTA_SET_USERDATA), comment))

@@ -6,102 +6,28 @@
 
 #include "kernel/nft_tracer.h"
 
-/* -- words of rules */
-
-/*
- * Is it a word of the rule, outside quotes? What people write into comments says nothing about what
- * a rule does.
- */
-static const char *find_word(const char *rule, const char *word)
-{
-	size_t n = strlen(word);
-	bool quoted = false;
-
-	for (const char *at = rule; *at; at++) {
-		if (*at == '"')
-			quoted = !quoted;
-		if (!quoted && (at == rule || at[-1] == ' ') && strncmp(at, word, n) == 0 &&
-		    (at[n] == ' ' || at[n] == '\0'))
-			return at + n;
-	}
-	return NULL;
-}
-
-/* iptables' "-j WORD". */
-static bool has_target(const char *rule, const char *word)
-{
-	const char *at = find_word(rule, "-j");
-
-	return at && *at == ' ' && has_prefix(at + 1, word) &&
-	       strchr(" ", at[1 + strlen(word)]); /* a blank or the end */
-}
-
-/* Only for a client that is remembered does such a rule match. */
-static bool is_affinity(const char *rule)
-{
-	if (!rule)
-		return false;
-	return find_word(rule, "--rcheck") ||
-	       (find_word(rule, "dnat") && (find_word(rule, "@member-endpoints") ||
-					    find_word(rule, "@local-member-endpoints")));
-}
-
 /* -- effects */
 
-/* "--set-xmark 0x4000/0x0" turns the bit, with any other mask it is set. */
-static enum effect mark_effect(const char *rule)
+/* The kernel tells verdicts; what else a rule does its value says. */
+static enum effect effect_of(int32_t verdict, enum effect beside)
 {
-	const char *value = find_word(rule, "--set-xmark");
-	const char *mask = value ? strchr(value, '/') : NULL;
-
-	return mask && has_prefix(mask, "/0x0") && strchr(" ", mask[4]) ? EFFECT_UNMARK
-									: EFFECT_MARK;
-}
-
-/* A rule that goes on: by its words, as the kernel does not say what it did. */
-static enum effect side_effect(const char *rule)
-{
-	if (!rule)
-		return EFFECT_CONTINUE;
-	if (has_target(rule, "MARK"))
-		return mark_effect(rule);
-	if (find_word(rule, "mark") && find_word(rule, "|"))
-		return EFFECT_MARK;
-	if (find_word(rule, "update") || (find_word(rule, "recent") && find_word(rule, "--set")))
-		return EFFECT_REMEMBER;
-	return EFFECT_CONTINUE;
-}
-
-static enum effect acceptance(const char *rule)
-{
-	if (!rule)
-		return EFFECT_ACCEPT;
-	if (has_target(rule, "DNAT") || has_target(rule, "REDIRECT") || find_word(rule, "dnat"))
-		return EFFECT_TRANSLATE;
-	if (has_target(rule, "MASQUERADE") || has_target(rule, "SNAT") ||
-	    find_word(rule, "masquerade") || find_word(rule, "snat"))
-		return EFFECT_MASQUERADE;
-	return EFFECT_ACCEPT;
-}
-
-static enum effect effect_of(const struct nft_trace *event, const char *rule)
-{
-	switch (event->verdict) {
+	switch (verdict) {
 	case NFT_JUMP:
 		return EFFECT_JUMP;
 	case NFT_GOTO:
 		return EFFECT_GOTO;
 	case NFT_RETURN:
-		return rule && find_word(rule, "update") ? EFFECT_REMEMBER : EFFECT_RETURN;
-	case NFT_CONTINUE:
-		return side_effect(rule);
+		return beside == EFFECT_REMEMBER ? beside : EFFECT_RETURN;
 	case NF_ACCEPT:
-		return acceptance(rule);
+		return beside == EFFECT_TRANSLATE || beside == EFFECT_MASQUERADE ? beside
+										 : EFFECT_ACCEPT;
 	case NF_DROP:
-		return rule && (has_target(rule, "REJECT") || find_word(rule, "reject"))
-			       ? EFFECT_REJECT
-			       : EFFECT_DROP;
-	default: /* to a program's queue, or taken by somebody */
+		return beside == EFFECT_REJECT ? beside : EFFECT_DROP;
+	case NFT_CONTINUE:
+		if (beside == EFFECT_MARK || beside == EFFECT_UNMARK || beside == EFFECT_REMEMBER)
+			return beside;
+		return EFFECT_CONTINUE;
+	default: /* to a program's queue, or taken by one */
 		return EFFECT_CONTINUE;
 	}
 }
@@ -130,16 +56,6 @@ static struct step *add_step(struct trace *trace)
 	return &trace->steps[trace->n_steps++];
 }
 
-/* iptables' words name the address; elsewhere it is seen when the next chain begins. */
-static const char *translation_words(struct trace *trace, const char *rule)
-{
-	const char *at = find_word(rule, "--to-destination");
-
-	if (!at || *at != ' ')
-		return NULL;
-	return arena_printf(trace->arena, "%.*s", (int)strcspn(at + 1, " "), at + 1);
-}
-
 static void note_step(struct trace *trace, const struct nft_trace *event)
 {
 	struct trace_rule rule = {0};
@@ -153,7 +69,7 @@ static void note_step(struct trace *trace, const struct nft_trace *event)
 	step = add_step(trace);
 	*step = (struct step){
 		.hook = trace->hook,
-		.effect = effect_of(event, rule.text),
+		.effect = effect_of(event->verdict, rule.effect),
 		.table = table_words(trace, event),
 		.chain = arena_strdup(trace->arena, event->chain),
 		.position = rule.position,
@@ -162,11 +78,11 @@ static void note_step(struct trace *trace, const struct nft_trace *event)
 		.handle = event->handle,
 		.target = event->target ? arena_strdup(trace->arena, event->target) : NULL,
 	};
-	trace->remembered = trace->remembered || is_affinity(rule.text);
-	if (is_affinity(rule.text))
+	trace->remembered = trace->remembered || rule.recalls;
+	if (rule.recalls)
 		step->note = "the client is remembered: affinity";
 	if (step->effect == EFFECT_TRANSLATE) {
-		step->target = translation_words(trace, rule.text);
+		step->target = rule.target; /* else it is seen when the next chain begins */
 		trace->translated = true;
 	} else if (step->effect == EFFECT_MASQUERADE) {
 		trace->masqueraded = true;

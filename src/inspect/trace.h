@@ -35,6 +35,10 @@ enum trace_end {
 struct trace_rule {
 	size_t position, length; /* as in a step; 0: not known */
 	const char *text;        /* NULL: not known */
+	/* what it does beside its verdict, by its value; 0: nothing that is known here */
+	enum effect effect;
+	bool recalls;       /* it matches only clients that affinity remembers */
+	const char *target; /* that it translates to; NULL: the value does not tell */
 };
 
 struct trace_ops {

@@ -12,8 +12,10 @@
 #include "base/map.h"
 #include "kernel/iptables_tool.h"
 #include "kernel/nft_dump.h"
+#include "kernel/nft_expr.h"
 #include "kernel/nft_message.h"
 #include "kernel/nft_socket.h"
+#include "xtables/nft_rule.h"
 
 _Static_assert((int)HOOK_PREROUTING == NF_INET_PRE_ROUTING && (int)HOOK_INPUT == NF_INET_LOCAL_IN &&
 		       (int)HOOK_FORWARD == NF_INET_FORWARD &&
@@ -21,16 +23,20 @@ _Static_assert((int)HOOK_PREROUTING == NF_INET_PRE_ROUTING && (int)HOOK_INPUT ==
 		       (int)HOOK_POSTROUTING == NF_INET_POST_ROUTING,
 	       "hooks have the kernel's numbers");
 
+struct rule_read {
+	uint64_t handle;
+	struct trace_rule rule;
+};
+
 struct chain_read {
 	char *key; /* "2 nat KUBE-SERVICES" */
 	bool has_hook;
 	enum hook hook;
 	bool has_rules; /* they have been asked for */
-	uint64_t *handles;
-	size_t n_handles, handles_capacity;
-	const char **lines; /* as many as handles, or none */
-	size_t n_lines, lines_capacity;
-	struct arena *owned; /* holds the lines */
+	struct rule_read *v;
+	size_t n, capacity;
+	size_t n_lines;      /* of iptables, so far */
+	struct arena *owned; /* holds texts of rules */
 	enum family family;
 	bool is_iptables; /* the words are those of iptables */
 };
@@ -74,43 +80,158 @@ static void read_hook(struct trace_rules *rules, const struct nft_trace *event,
 	(void)nft_dump(rules->socket, &request, &ops, chain, &ignored);
 }
 
-/* -- rules as the kernel lists them */
+/* -- what a rule does */
 
-static void add_line(struct chain_read *chain, const char *line)
+/* By the name of an expression, or of a target of iptables, whoever wrote it. */
+static enum effect effect_of_name(const char *name)
 {
-	array_grow(&chain->lines, &chain->lines_capacity, chain->n_lines, sizeof(*chain->lines));
-	chain->lines[chain->n_lines++] = arena_strdup(chain->owned, line);
+	static const struct {
+		const char *name;
+		enum effect effect;
+	} names[] = {
+		{"redir", EFFECT_TRANSLATE},       {"masq", EFFECT_MASQUERADE},
+		{"reject", EFFECT_REJECT},         {"DNAT", EFFECT_TRANSLATE},
+		{"REDIRECT", EFFECT_TRANSLATE},    {"SNAT", EFFECT_MASQUERADE},
+		{"MASQUERADE", EFFECT_MASQUERADE}, {"MARK", EFFECT_MARK},
+		{"REJECT", EFFECT_REJECT},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (streq(names[i].name, name))
+			return names[i].effect;
+	return 0;
 }
 
-static void add_words(struct chain_read *chain, const struct nlmsghdr *message)
+static enum effect effect_of_raw(const struct statement *statement)
+{
+	struct nl_attrs list = {statement->raw, statement->raw_size};
+	enum effect effect = 0, found;
+	struct nft_expr expr;
+
+	while (nft_expr_next(&list, &expr) > 0) {
+		found = effect_of_name(expr.name);
+		if (streq(expr.name, "nat"))
+			found = nl_attr_u32(expr.v[NFTA_NAT_TYPE]) == NFT_NAT_DNAT
+					? EFFECT_TRANSLATE
+					: EFFECT_MASQUERADE;
+		effect = found ? found : effect;
+	}
+	return effect;
+}
+
+static enum effect effect_of_statement(const struct statement *statement)
+{
+	switch (statement->kind) {
+	case STATEMENT_SET_MARK:
+		return EFFECT_MARK;
+	case STATEMENT_UPDATE:
+		return EFFECT_REMEMBER;
+	case STATEMENT_DNAT:
+		return EFFECT_TRANSLATE;
+	case STATEMENT_MASQUERADE:
+		return EFFECT_MASQUERADE;
+	case STATEMENT_REJECT:
+		return EFFECT_REJECT;
+	case STATEMENT_RAW:
+		return effect_of_raw(statement);
+	default:
+		return 0;
+	}
+}
+
+static void read_statements(const struct nft_rule *rule, struct trace_rule *ret)
+{
+	for (size_t i = 0; i < rule->n; i++) {
+		const struct statement *statement = &rule->v[i];
+		enum effect effect = effect_of_statement(statement);
+
+		if (effect)
+			ret->effect = effect;
+		if (statement->kind == STATEMENT_DNAT &&
+		    (statement->container == CONTAINER_AFFINITY_ENDPOINTS ||
+		     statement->container == CONTAINER_LOCAL_AFFINITY_ENDPOINTS))
+			ret->recalls = true;
+	}
+}
+
+static enum effect effect_of_target(const struct target *target)
+{
+	switch (target->kind) {
+	case TARGET_MARK_OR:
+		return EFFECT_MARK;
+	case TARGET_MARK_XOR:
+		return EFFECT_UNMARK;
+	case TARGET_DNAT:
+		return EFFECT_TRANSLATE;
+	case TARGET_MASQUERADE:
+		return EFFECT_MASQUERADE;
+	case TARGET_REJECT:
+		return EFFECT_REJECT;
+	case TARGET_OTHER:
+		return effect_of_name(target->chain);
+	default:
+		return 0;
+	}
+}
+
+static void read_iptables(struct arena *arena, const struct rule *rule, struct trace_rule *ret)
+{
+	const struct target *target = &rule->target;
+	char text[ADDR_PORT_TEXT_MAX];
+
+	ret->effect = effect_of_target(target);
+	for (size_t i = 0; i < rule->n_matches; i++) {
+		if (rule->matches[i].kind == MATCH_RECENT_CHECK)
+			ret->recalls = true;
+		if (rule->matches[i].kind == MATCH_RECENT_SET && !ret->effect)
+			ret->effect = EFFECT_REMEMBER;
+	}
+	if (target->kind == TARGET_DNAT) {
+		addr_port_print(&target->dnat.addr, target->dnat.port, text);
+		ret->target = arena_strdup(arena, text);
+	}
+}
+
+/* -- rules as the kernel lists them */
+
+void trace_rules_read(struct arena *arena, enum family family, bool is_iptables,
+		      const struct nlmsghdr *message, struct trace_rule *ret)
 {
 	cleanup_text struct text text = {0};
-	cleanup_free char *line = NULL;
+	cleanup_free char *words = NULL;
+	struct nft_rule_read xtables;
 	struct nft_rule rule;
 
-	statement_read_rule(chain->owned, chain->family, message, &rule);
-	statement_text_rule(&text, chain->family, &rule);
-	line = text_dup(&text);
-	add_line(chain, line);
+	*ret = (struct trace_rule){0};
+	if (is_iptables) {
+		if (nft_rule_read(message, &xtables) == 0)
+			read_iptables(arena, &xtables.rule, ret);
+		return;
+	}
+	statement_read_rule(arena, family, message, &rule);
+	read_statements(&rule, ret);
+	statement_text_rule(&text, family, &rule);
+	words = text_dup(&text);
+	ret->text = arena_strdup(arena, words);
 }
 
 static void forget_rules(void *arg)
 {
 	struct chain_read *chain = arg;
 
-	chain->n_handles = chain->n_lines = 0;
+	chain->n = chain->n_lines = 0;
 }
 
 static int take_rule(void *arg, const struct nlmsghdr *message, struct err *err attr_unused)
 {
 	struct chain_read *chain = arg;
-	uint64_t handle = 0;
+	struct rule_read *read;
 
-	nft_message_u64(message, NFTA_RULE_HANDLE, &handle);
-	array_grow(&chain->handles, &chain->handles_capacity, chain->n_handles, sizeof(handle));
-	chain->handles[chain->n_handles++] = handle;
-	if (!chain->is_iptables)
-		add_words(chain, message);
+	array_grow(&chain->v, &chain->capacity, chain->n, sizeof(*chain->v));
+	read = &chain->v[chain->n++];
+	read->handle = 0;
+	nft_message_u64(message, NFTA_RULE_HANDLE, &read->handle);
+	trace_rules_read(chain->owned, chain->family, chain->is_iptables, message, &read->rule);
 	return 0;
 }
 
@@ -138,8 +259,11 @@ static void on_line(void *arg, const char *line, size_t length attr_unused)
 {
 	struct chain_read *chain = arg;
 
-	if (has_prefix(line, "-A "))
-		add_line(chain, line);
+	if (!has_prefix(line, "-A "))
+		return;
+	if (chain->n_lines < chain->n)
+		chain->v[chain->n_lines].rule.text = arena_strdup(chain->owned, line);
+	chain->n_lines++;
 }
 
 static void on_listed(void *arg, int r, struct err *err attr_unused)
@@ -183,8 +307,12 @@ static void read_rules(struct trace_rules *rules, const struct nft_trace *event,
 	dump_rules(rules, event, chain);
 	if (chain->is_iptables)
 		list_chain(rules, event, chain);
-	if (chain->n_lines != chain->n_handles)
-		chain->n_lines = 0;
+	for (size_t i = 0; i < chain->n; i++) {
+		chain->v[i].rule.position = i + 1;
+		chain->v[i].rule.length = chain->n;
+		if (chain->is_iptables && chain->n_lines != chain->n)
+			chain->v[i].rule.text = NULL;
+	}
 	chain->has_rules = true;
 }
 
@@ -217,31 +345,25 @@ static bool tell_hook(void *arg, const struct nft_trace *event, enum hook *ret)
 	return chain->has_hook;
 }
 
-static size_t find_handle(const struct chain_read *chain, uint64_t handle)
+static const struct rule_read *find_handle(const struct chain_read *chain, uint64_t handle)
 {
-	size_t i = 0;
-
-	while (i < chain->n_handles && chain->handles[i] != handle)
-		i++;
-	return i;
+	for (size_t i = 0; i < chain->n; i++)
+		if (chain->v[i].handle == handle)
+			return &chain->v[i];
+	return NULL;
 }
 
 /* A handle that is not known means that the chain is not what it was. */
 static void tell_rule(void *arg, const struct nft_trace *event, struct trace_rule *ret)
 {
 	struct chain_read *chain = open_chain(arg, event);
-	size_t at;
+	const struct rule_read *found;
 
-	if (!chain->has_rules || find_handle(chain, event->handle) == chain->n_handles)
+	if (!chain->has_rules || !find_handle(chain, event->handle))
 		read_rules(arg, event, chain);
-	at = find_handle(chain, event->handle);
-	if (at == chain->n_handles)
-		return;
-	*ret = (struct trace_rule){
-		.position = at + 1,
-		.length = chain->n_handles,
-		.text = chain->n_lines ? chain->lines[at] : NULL,
-	};
+	found = find_handle(chain, event->handle);
+	if (found)
+		*ret = found->rule;
 }
 
 static bool tell_interface(void *arg attr_unused, uint32_t index,
@@ -282,8 +404,7 @@ struct trace_rules *trace_rules_free(struct trace_rules *rules)
 		return NULL;
 	while ((chain = map_next(&rules->chains, &at))) {
 		arena_free(chain->owned);
-		free(chain->handles);
-		free(chain->lines);
+		free(chain->v);
 		free(chain->key);
 		free(chain);
 	}

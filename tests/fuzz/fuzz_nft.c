@@ -20,6 +20,7 @@
 #include "backends/nftables/statement_text.h"
 #include "backends/nftables/table.h"
 #include "inspect/diff_elements.h"
+#include "inspect/trace_rules.h"
 #include "kernel/foreign_changes.h"
 #include "kernel/nft_batch.h"
 #include "kernel/nft_describe.h"
@@ -66,8 +67,13 @@ static void read_rule(const struct nlmsghdr *message)
 		cleanup_arena struct arena *arena = arena_new(4096);
 		cleanup_text struct text text = {0};
 		cleanup_free char *line = NULL;
+		struct trace_rule effect;
 		struct nft_rule rule;
 
+		trace_rules_read(arena, family, true, message, &effect);
+		assert(effect.effect < EFFECT_COUNT && !effect.text);
+		trace_rules_read(arena, family, false, message, &effect);
+		assert(effect.effect < EFFECT_COUNT && effect.text);
 		statement_read_rule(arena, family, message, &rule);
 		statement_text_rule(&text, family, &rule);
 		line = text_dup(&text);

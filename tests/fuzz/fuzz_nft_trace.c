@@ -2,7 +2,7 @@
 
 /*
  * Bytes as what the kernel tells of traced packets: each message is read, and given to the trace of
- * one packet. Names of chains serve as the words of rules, so that those are read too.
+ * one packet. Handles say what rules do.
  *
  *	meson setup -Dfuzz=true build-fuzz && ninja -C build-fuzz fuzz_nft_trace
  *	build-fuzz/tests/fuzz/fuzz_nft_trace tests/fuzz/corpus/nft_trace
@@ -25,7 +25,13 @@ static bool any_hook(void *arg attr_unused, const struct nft_trace *event, enum 
 
 static void any_rule(void *arg attr_unused, const struct nft_trace *event, struct trace_rule *ret)
 {
-	*ret = (struct trace_rule){.position = 1, .length = 1, .text = event->chain};
+	*ret = (struct trace_rule){
+		.position = 1,
+		.length = 1,
+		.text = event->chain,
+		.effect = (enum effect)(event->handle % EFFECT_COUNT),
+		.recalls = event->handle % 3 == 0,
+	};
 }
 
 static bool any_interface(void *arg attr_unused, uint32_t index,

@@ -2,7 +2,7 @@
 
 /*
  * The way of real packets, from messages that the kernel sent (Linux 6.18; the seeds of the fuzz target).
- * Rules have words of our own here: those of their chains and targets.
+ * What rules do is our own here, by their chains.
  */
 
 #include <errno.h>
@@ -19,8 +19,11 @@
 
 #include <cmocka.h>
 
-#include "inspect/trace.h"
+#include "backends/nftables/statement_put.h"
+#include "inspect/trace_rules.h"
+#include "kernel/nft_expr.h"
 #include "kernel/nft_message.h"
+#include "xtables/nft_rule.h"
 
 struct recording {
 	uint32_t words[4096];
@@ -72,15 +75,26 @@ static bool hook_of(void *arg attr_unused, const struct nft_trace *event, enum h
 	return false;
 }
 
-/* A chain's words, where a rule of it does more than the kernel says. */
+/* What the rules of a chain do that the kernel does not say. */
+struct deed {
+	const char *chain;
+	enum effect effect;
+	bool recalls;
+	const char *target;
+};
+
 static void rule_of(void *arg, const struct nft_trace *event, struct trace_rule *ret)
 {
-	const char *const *words = arg;
+	const struct deed *deed = arg;
 
 	*ret = (struct trace_rule){.position = 1, .length = 2};
-	for (; words && words[0]; words += 2)
-		if (has_prefix(event->chain, words[0]))
-			ret->text = words[1];
+	for (; deed && deed->chain; deed++) {
+		if (!has_prefix(event->chain, deed->chain))
+			continue;
+		ret->effect = deed->effect;
+		ret->recalls = deed->recalls;
+		ret->target = deed->target;
+	}
 }
 
 static bool interface_of(void *arg attr_unused, uint32_t index,
@@ -92,8 +106,8 @@ static bool interface_of(void *arg attr_unused, uint32_t index,
 
 static const struct trace_ops ops = {hook_of, rule_of, interface_of};
 
-static struct trace *replay_words(const char *name, enum protocol protocol,
-				  const char *const *words)
+static struct trace *replay_deeds(const char *name, enum protocol protocol,
+				  const struct deed *deeds)
 {
 	struct recording recording;
 	struct nft_datagram datagram;
@@ -106,7 +120,7 @@ static struct trace *replay_words(const char *name, enum protocol protocol,
 	while ((message = nft_datagram_next(&datagram))) {
 		assert_int_equal(nft_trace_decode(message, &event), 0);
 		if (!trace) {
-			trace = trace_new(&ops, (void *)words, protocol, &event);
+			trace = trace_new(&ops, (void *)deeds, protocol, &event);
 			continue;
 		}
 		assert_true(trace_goes_on(trace, &event));
@@ -120,7 +134,7 @@ static struct trace *replay_words(const char *name, enum protocol protocol,
 
 static struct trace *replay(const char *name)
 {
-	return replay_words(name, PROTOCOL_TCP, NULL);
+	return replay_deeds(name, PROTOCOL_TCP, NULL);
 }
 
 /* -- a connection through a node port */
@@ -166,66 +180,196 @@ static void translations_are_seen_by_the_next_headers(void **state attr_unused)
 	trace_free(trace);
 }
 
-static void words_of_rules_tell_what_the_kernel_does_not(void **state attr_unused)
+static void rules_tell_what_the_kernel_does_not(void **state attr_unused)
 {
-	static const char *const words[] = {
-		"KUBE-MARK-MASQ",
-		"-A KUBE-MARK-MASQ -j MARK --set-xmark 0x4000/0x4000",
-		"KUBE-POSTROUTING",
-		"-A KUBE-POSTROUTING -j MARK --set-xmark 0x4000/0x0",
-		"KUBE-NODEPORTS",
-		"-A KUBE-NODEPORTS -m comment --comment \"-j DNAT --rcheck\" -j X",
-		NULL,
+	static const struct deed deeds[] = {
+		{"KUBE-MARK-MASQ", .effect = EFFECT_MARK},
+		{"KUBE-POSTROUTING", .effect = EFFECT_UNMARK},
+		{"KUBE-NODEPORTS", .effect = EFFECT_TRANSLATE}, /* but it jumps */
+		{NULL},
 	};
-	struct trace *trace = replay_words("iptables-nodeport", PROTOCOL_TCP, words);
+	struct trace *trace = replay_deeds("iptables-nodeport", PROTOCOL_TCP, deeds);
 
 	assert_string_equal(find_effect(trace, EFFECT_MARK)->chain, "KUBE-MARK-MASQ");
 	assert_string_equal(find_effect(trace, EFFECT_UNMARK)->chain, "KUBE-POSTROUTING");
+	for (size_t i = 0; i < trace->n_steps; i++)
+		if (streq(trace->steps[i].chain, "KUBE-NODEPORTS"))
+			assert_int_equal(trace->steps[i].effect, EFFECT_JUMP);
 	assert_false(trace->remembered);
 	trace_free(trace);
 }
 
-static void a_rule_for_remembered_clients_is_known_by_its_words(void **state attr_unused)
+static void a_rule_for_remembered_clients_says_so(void **state attr_unused)
 {
-	static const char *const iptables[] = {"KUBE-SVC-", "-A S -m recent --rcheck -j X", NULL};
-	static const char *const nftables[] = {
-		"nodeport-pick", "meta l4proto tcp dnat ip to meta priority map @member-endpoints",
-		NULL};
-	static const char *const update[] = {"nodeport-pick", "update @clients-1 { ip saddr }",
-					     NULL};
-	struct trace *trace = replay_words("iptables-nodeport", PROTOCOL_TCP, iptables);
+	static const struct deed iptables[] = {{"KUBE-SVC-", .recalls = true}, {NULL}};
+	static const struct deed update[] = {{"nodeport-pick", .effect = EFFECT_REMEMBER}, {NULL}};
+	struct trace *trace = replay_deeds("iptables-nodeport", PROTOCOL_TCP, iptables);
 
 	assert_true(trace->remembered);
 	trace_free(trace);
-	trace = replay_words("nftables-nodeport", PROTOCOL_TCP, nftables);
-	assert_true(trace->remembered);
-	trace_free(trace);
-	trace = replay_words("nftables-nodeport", PROTOCOL_TCP, update);
+	trace = replay_deeds("nftables-nodeport", PROTOCOL_TCP, update);
 	assert_false(trace->remembered);
 	trace_free(trace);
+}
+
+/* -- what a rule does, by its value */
+
+#define MESSAGE_SIZE 8192
+
+static struct nlmsghdr *begin_rule(char *buffer, const char *table)
+{
+	struct nlmsghdr *message = mnl_nlmsg_put_header(buffer);
+	struct nfgenmsg *head;
+
+	message->nlmsg_type = NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_NEWRULE;
+	head = mnl_nlmsg_put_extra_header(message, sizeof(*head));
+	head->nfgen_family = NFPROTO_IPV4;
+	if (table)
+		mnl_attr_put_strz(message, NFTA_RULE_TABLE, table);
+	mnl_attr_put_u64(message, NFTA_RULE_HANDLE, htobe64(7));
+	return message;
+}
+
+static struct trace_rule effect_of_rule(struct arena *arena, const struct rule *rule)
+{
+	_Alignas(struct nlmsghdr) char buffer[MESSAGE_SIZE] = {0};
+	struct nlmsghdr *message = begin_rule(buffer, NULL);
+	struct trace_rule ret;
+
+	nft_rule_put(message, FAMILY_IPV4, rule);
+	trace_rules_read(arena, FAMILY_IPV4, true, message, &ret);
+	assert_null(ret.text); /* iptables tells */
+	return ret;
+}
+
+static void values_of_iptables_tell_effects(void **state attr_unused)
+{
+	cleanup_arena struct arena *arena = arena_new(1024);
+	struct addr backend = {FAMILY_IPV4, {10, 244, 1, 2}};
+	struct trace_rule effect;
+	struct rule rule;
+
+	rule_init(&rule, TABLE_NAT, "KUBE-MARK-MASQ");
+	rule_comment(&rule, "-j DNAT --rcheck"); /* what people write says nothing */
+	rule_mark_or(&rule, 0x4000);
+	effect = effect_of_rule(arena, &rule);
+	assert_int_equal(effect.effect, EFFECT_MARK);
+	assert_false(effect.recalls);
+	rule_init(&rule, TABLE_NAT, "KUBE-POSTROUTING");
+	rule_mark_xor(&rule, 0x4000);
+	assert_int_equal(effect_of_rule(arena, &rule).effect, EFFECT_UNMARK);
+	rule_init(&rule, TABLE_NAT, "KUBE-POSTROUTING");
+	rule_masquerade(&rule, true);
+	assert_int_equal(effect_of_rule(arena, &rule).effect, EFFECT_MASQUERADE);
+	rule_init(&rule, TABLE_FILTER, "KUBE-SERVICES");
+	rule_verdict(&rule, TARGET_REJECT);
+	assert_int_equal(effect_of_rule(arena, &rule).effect, EFFECT_REJECT);
+	rule_init(&rule, TABLE_NAT, "KUBE-SEP-X");
+	rule_recent_set(&rule, "KUBE-SEP-X");
+	assert_int_equal(effect_of_rule(arena, &rule).effect, EFFECT_REMEMBER);
+	rule_protocol(&rule, PROTOCOL_TCP);
+	rule_dnat(&rule, &backend, 8080);
+	effect = effect_of_rule(arena, &rule);
+	assert_int_equal(effect.effect, EFFECT_TRANSLATE);
+	assert_string_equal(effect.target, "10.244.1.2:8080");
+	rule_init(&rule, TABLE_NAT, "KUBE-SVC-X");
+	rule_recent_check(&rule, "KUBE-SEP-X", 600);
+	rule_jump(&rule, "KUBE-SEP-X");
+	effect = effect_of_rule(arena, &rule);
+	assert_int_equal(effect.effect, 0);
+	assert_true(effect.recalls);
+}
+
+static struct trace_rule effect_of_statement(struct arena *arena, const struct statement *statement)
+{
+	_Alignas(struct nlmsghdr) char buffer[MESSAGE_SIZE] = {0};
+	struct nlmsghdr *message = begin_rule(buffer, "kube-proxy");
+	const struct nft_rule rule = {.n = 1, .v = {*statement}};
+	struct trace_rule ret;
+
+	statement_put_all(message, FAMILY_IPV4, &rule);
+	trace_rules_read(arena, FAMILY_IPV4, false, message, &ret);
+	assert_non_null(ret.text);
+	return ret;
+}
+
+static void statements_tell_effects(void **state attr_unused)
+{
+	static const struct {
+		struct statement statement;
+		enum effect effect;
+		bool recalls;
+	} rows[] = {
+		{{.kind = STATEMENT_SET_MARK, .number = 0x4000}, EFFECT_MARK, false},
+		{{.kind = STATEMENT_TOGGLE_MARK, .number = 0x4000}, 0, false},
+		{{.kind = STATEMENT_UPDATE, .container = CONTAINER_CLIENTS, .map = 1, .number = 9},
+		 EFFECT_REMEMBER,
+		 false},
+		{{.kind = STATEMENT_NOTE_FULL, .container = CONTAINER_FULL_CLIENTS, .number = 9},
+		 0,
+		 false},
+		{{.kind = STATEMENT_DNAT,
+		  .container = CONTAINER_AFFINITY_ENDPOINTS,
+		  .key = {OPERAND_PRIORITY}},
+		 EFFECT_TRANSLATE,
+		 true},
+		{{.kind = STATEMENT_DNAT, .container = CONTAINER_ENDPOINTS, .key = {OPERAND_DADDR}},
+		 EFFECT_TRANSLATE,
+		 false},
+		{{.kind = STATEMENT_MASQUERADE}, EFFECT_MASQUERADE, false},
+		{{.kind = STATEMENT_REJECT}, EFFECT_REJECT, false},
+		{{.kind = STATEMENT_DROP}, 0, false},
+	};
+	cleanup_arena struct arena *arena = arena_new(1024);
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct trace_rule found = effect_of_statement(arena, &rows[i].statement);
+
+		assert_int_equal(found.effect, rows[i].effect);
+		assert_int_equal(found.recalls, rows[i].recalls);
+	}
+}
+
+/* nat of another program, in a way that we do not write. */
+static void raw_statements_tell_effects_by_name(void **state attr_unused)
+{
+	_Alignas(struct nlmsghdr) char buffer[MESSAGE_SIZE] = {0};
+	cleanup_arena struct arena *arena = arena_new(1024);
+	struct nlmsghdr *message = begin_rule(buffer, "theirs");
+	struct nlattr *list = mnl_attr_nest_start(message, NFTA_RULE_EXPRESSIONS);
+	struct trace_rule found;
+
+	nft_expr_masquerade(message, 0);
+	mnl_attr_nest_end(message, list);
+	trace_rules_read(arena, FAMILY_IPV4, false, message, &found);
+	assert_int_equal(found.effect, EFFECT_MASQUERADE);
+	message = begin_rule(buffer, "theirs");
+	list = mnl_attr_nest_start(message, NFTA_RULE_EXPRESSIONS);
+	nft_expr_dnat(message, FAMILY_IPV4, NFT_REG_2, NFT_REG_3);
+	mnl_attr_nest_end(message, list);
+	trace_rules_read(arena, FAMILY_IPV4, false, message, &found);
+	assert_int_equal(found.effect, EFFECT_TRANSLATE);
 }
 
 /* -- other ends */
 
 static void a_refusal_ends_the_way_even_when_the_id_changed(void **state attr_unused)
 {
-	static const char *const words[] = {
-		"KUBE-SERVICES", "-A KUBE-SERVICES -j REJECT --reject-with icmp-port-unreachable",
-		NULL};
-	struct trace *trace = replay_words("iptables-refused", PROTOCOL_TCP, words);
+	static const struct deed deeds[] = {{"KUBE-SERVICES", .effect = EFFECT_REJECT}, {NULL}};
+	struct trace *trace = replay_deeds("iptables-refused", PROTOCOL_TCP, deeds);
 
 	assert_int_equal(trace->end, TRACE_STOPPED);
 	assert_int_equal(trace_fate(trace), FATE_REJECTED);
 	assert_string_equal(trace_verdict_name(trace), "rejected");
 	trace_free(trace);
 	trace = replay("nftables-refused");
-	assert_int_equal(trace_fate(trace), FATE_DROPPED); /* the words would say more */
+	assert_int_equal(trace_fate(trace), FATE_DROPPED); /* the rule's value would say more */
 	trace_free(trace);
 }
 
 static void datagrams_of_the_node_begin_at_output(void **state attr_unused)
 {
-	struct trace *trace = replay_words("nftables-udp", PROTOCOL_UDP, NULL);
+	struct trace *trace = replay_deeds("nftables-udp", PROTOCOL_UDP, NULL);
 
 	assert_int_equal(trace->packet.origin, ORIGIN_NODE);
 	assert_int_equal(trace->packet.protocol, PROTOCOL_UDP);
@@ -320,8 +464,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_packet_as_it_was_sent_is_known),
 		cmocka_unit_test(translations_are_seen_by_the_next_headers),
-		cmocka_unit_test(words_of_rules_tell_what_the_kernel_does_not),
-		cmocka_unit_test(a_rule_for_remembered_clients_is_known_by_its_words),
+		cmocka_unit_test(rules_tell_what_the_kernel_does_not),
+		cmocka_unit_test(a_rule_for_remembered_clients_says_so),
+		cmocka_unit_test(values_of_iptables_tell_effects),
+		cmocka_unit_test(statements_tell_effects),
+		cmocka_unit_test(raw_statements_tell_effects_by_name),
 		cmocka_unit_test(a_refusal_ends_the_way_even_when_the_id_changed),
 		cmocka_unit_test(datagrams_of_the_node_begin_at_output),
 		cmocka_unit_test(both_families_are_read),

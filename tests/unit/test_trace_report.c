@@ -99,6 +99,7 @@ static void rule_of(void *arg, const struct nft_trace *event, struct trace_rule 
 		.position = 1,
 		.length = 1,
 		.text = planned ? world->outcome->steps[event->handle - 1].rule : "-A X -j ACCEPT",
+		.effect = planned ? world->outcome->steps[event->handle - 1].effect : 0,
 	};
 }
 

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "inspect/diff_elements.h"
 
-#include <linux/netfilter.h>
-#include <linux/netfilter/nf_tables.h>
 #include <stdlib.h>
 
+#include "backends/nftables/element_read.h"
 #include "backends/nftables/statement_text.h"
-#include "backends/nftables/table.h"
-#include "backends/nftables/user_data.h"
 
 void diff_elements_init(struct diff_elements *elements, enum family family,
 			enum container container)
@@ -18,8 +15,7 @@ void diff_elements_init(struct diff_elements *elements, enum family family,
 static void element_done(struct diff_element *element)
 {
 	free((char *)element->element.comment);
-	free(element->chain);
-	free(element->odd);
+	free(element->raw);
 }
 
 void diff_elements_done(struct diff_elements *elements)
@@ -38,106 +34,28 @@ void diff_elements_restart(void *arg)
 
 /* -- taking what the kernel lists */
 
-/* The prefix that a range is, by its first and last address; a range that is none has no length. */
-static bool take_prefix(const struct table_element *listed, enum family family, uint8_t *ret)
-{
-	size_t n = addr_bytes(family), from = listed->key_size - n;
-	uint8_t bits = addr_bits(family), length = 0;
-
-	if (!listed->key_end) {
-		*ret = bits;
-		return true;
-	}
-	for (; length < bits; length++)
-		if ((listed->key[from + length / 8] ^ listed->key_end[from + length / 8]) &
-		    0x80 >> length % 8)
-			break;
-	for (uint8_t i = length; i < bits; i++) {
-		uint8_t bit = (uint8_t)(0x80 >> i % 8);
-
-		if (listed->key[from + i / 8] & bit || !(listed->key_end[from + i / 8] & bit))
-			return false;
-	}
-	*ret = length;
-	return memcmp(listed->key, listed->key_end, from) == 0;
-}
-
-/* A range that is no prefix: FIRST-LAST behind the rest of the key. */
-static char *range_words(const struct diff_elements *elements, const struct table_element *listed)
-{
-	struct addr last = {.family = (uint8_t)elements->family};
-	size_t n = addr_bytes(elements->family);
-	cleanup_text struct text text = {0};
-	struct element element;
-	char out[ADDR_TEXT_MAX];
-
-	element_begin(&element, elements->container);
-	element.prefix = addr_bits(elements->family);
-	memcpy(element.bytes, listed->key, listed->key_size);
-	memcpy(last.bytes, listed->key_end + listed->key_size - n, n);
-	addr_print(&last, out);
-	statement_text_key(&text, elements->family, &element);
-	text_printf(&text, "-%s", out);
-	return text_dup(&text);
-}
-
-static char *odd_words(const struct table_element *listed)
-{
-	cleanup_text struct text text = {0};
-
-	text_str(&text, "0x");
-	for (size_t i = 0; i < listed->key_size; i++)
-		text_printf(&text, "%02x", listed->key[i]);
-	for (size_t i = 0; i < listed->data_size && listed->data; i++)
-		text_printf(&text, "%s%02x", i == 0 ? " : 0x" : "", listed->data[i]);
-	return text_dup(&text);
-}
-
-static bool has_right_size(const struct diff_elements *elements, const struct table_element *listed)
-{
-	const struct container_type *type = &container_types[elements->container];
-	size_t data = container_data_size(elements->container, elements->family);
-
-	if (listed->key_size != container_key_size(elements->container, elements->family))
-		return false;
-	if (type->data == DATA_VERDICT)
-		return listed->verdict;
-	return type->data == DATA_NONE ? !listed->data : listed->data && listed->data_size == data;
-}
-
-static void take_element(void *arg, const struct table_element *listed)
+static void take_element(void *arg, const struct element_read *read)
 {
 	struct diff_elements *elements = arg;
+	cleanup_text struct text text = {0};
 	struct diff_element *taken;
-	struct element *element;
-	char comment[USER_DATA_COMMENT_MAX];
 
 	array_grow(&elements->v, &elements->capacity, elements->n, sizeof(*elements->v));
 	taken = &elements->v[elements->n++];
-	*taken = (struct diff_element){.code = listed->code};
-	element = &taken->element;
-	element_begin(element, elements->container);
-	if (!has_right_size(elements, listed))
-		taken->odd = odd_words(listed);
-	else if (container_types[elements->container].ranges &&
-		 !take_prefix(listed, elements->family, &element->prefix))
-		taken->odd = range_words(elements, listed);
-	if (taken->odd)
+	*taken = (struct diff_element){.element = read->element};
+	taken->element.comment = xstrdup_or_null(read->element.comment);
+	if (!read->is_raw)
 		return;
-	element->key_size = (uint8_t)listed->key_size;
-	memcpy(element->bytes, listed->key, listed->key_size);
-	if (listed->data) {
-		element->data_size = (uint8_t)listed->data_size;
-		memcpy(element->bytes + listed->key_size, listed->data, listed->data_size);
-	}
-	taken->chain = xstrdup_or_null(listed->chain);
-	if (user_data_read_comment(listed->user_data, comment))
-		element->comment = xstrdup(comment);
+	element_read_text(&text, elements->family, read);
+	taken->raw = text_dup(&text);
 }
 
 int diff_elements_take(void *arg, const struct nlmsghdr *message, struct err *err)
 {
-	return table_each_element(message, take_element, arg, err);
+	const struct diff_elements *elements = arg;
+
+	return element_read_each(message, elements->family, elements->container, take_element, arg,
+				 err);
 }
 
 /* -- whose it is */
@@ -186,35 +104,6 @@ static char *service_of(struct nftables_rules *wanted, const struct element *ele
 		       : NULL;
 }
 
-/* -- in words */
-
-static void put_verdict(struct text *text, const struct diff_element *found)
-{
-	const char *chain = found->chain ? found->chain : "?";
-
-	if (found->code == NFT_GOTO || found->code == NFT_JUMP)
-		text_printf(text, " : %s %s", found->code == NFT_GOTO ? "goto" : "jump", chain);
-	else if (found->code == NF_DROP || found->code == NF_ACCEPT)
-		text_str(text, found->code == NF_DROP ? " : drop" : " : accept");
-	else
-		text_printf(text, " : verdict %d", found->code);
-}
-
-static char *words_of(enum family family, const struct diff_element *found)
-{
-	cleanup_text struct text text = {0};
-
-	if (found->odd)
-		return xstrdup(found->odd);
-	if (container_types[found->element.container].data != DATA_VERDICT) {
-		statement_text_element(&text, family, &found->element);
-	} else {
-		statement_text_key(&text, family, &found->element);
-		put_verdict(&text, found);
-	}
-	return text_dup(&text);
-}
-
 /* -- comparing */
 
 struct walk {
@@ -225,21 +114,28 @@ struct walk {
 	size_t at[DIFF_SIDES]; /* numbers of the next lines */
 };
 
-static void put_missing(struct walk *walk, const struct element *element)
+static char *words_of(enum family family, const struct element *element)
 {
 	cleanup_text struct text text = {0};
-	cleanup_free char *words = NULL, *service = service_of(walk->wanted, element);
 
-	statement_text_element(&text, walk->family, element);
-	words = text_dup(&text);
+	statement_text_element(&text, family, element);
+	return text_dup(&text);
+}
+
+static void put_missing(struct walk *walk, const struct element *element)
+{
+	cleanup_free char *words = words_of(walk->family, element);
+	cleanup_free char *service = service_of(walk->wanted, element);
+
 	diff_put(walk->diff, walk->place, '-', walk->at, words, service);
 	walk->at[DIFF_WANTED]++;
 }
 
 static void put_unwanted(struct walk *walk, const struct diff_element *found)
 {
-	bool lingers = !found->odd && container_types[found->element.container].lingers;
-	cleanup_free char *words = words_of(walk->family, found);
+	bool lingers = !found->raw && container_types[found->element.container].lingers;
+	cleanup_free char *words =
+		found->raw ? xstrdup(found->raw) : words_of(walk->family, &found->element);
 	cleanup_free char *service = service_of(walk->wanted, &found->element);
 
 	if (!lingers)
@@ -253,36 +149,20 @@ static void pass_both(struct walk *walk)
 	walk->at[DIFF_KERNEL]++;
 }
 
-static bool same_comment(const char *a, const char *b)
-{
-	return a == b || (a && b && strncmp(a, b, ELEMENT_COMMENT_MAX) == 0);
-}
-
 static bool same_data(const struct element *wanted, const struct diff_element *found)
 {
-	char name[CHAIN_NAME_MAX];
-
-	if (found->odd || !same_comment(wanted->comment, found->element.comment))
-		return false;
-	if (wanted->verdict == VERDICT_DROP)
-		return found->code == NF_DROP;
-	if (wanted->verdict != VERDICT_NONE) {
-		chain_name(wanted->chain, name);
-		return found->code == (wanted->verdict == VERDICT_JUMP ? NFT_JUMP : NFT_GOTO) &&
-		       found->chain && streq(found->chain, name);
-	}
-	return wanted->data_size == found->element.data_size &&
-	       memcmp(wanted->bytes + wanted->key_size,
-		      found->element.bytes + found->element.key_size, wanted->data_size) == 0;
+	return !found->raw && element_same_data(wanted, &found->element);
 }
 
-/* What is odd has no key and comes first. */
+/* What has no key comes first. */
 static int compare_elements(const void *left, const void *right)
 {
 	const struct diff_element *a = left, *b = right;
 
-	if (a->odd || b->odd)
-		return a->odd && b->odd ? strcmp(a->odd, b->odd) : a->odd ? -1 : 1;
+	if (a->element.key_size == 0 || b->element.key_size == 0)
+		return a->element.key_size == b->element.key_size ? strcmp(a->raw, b->raw)
+		       : a->element.key_size == 0                 ? -1
+								  : 1;
 	return element_compare(&a->element, &b->element);
 }
 
@@ -307,7 +187,7 @@ static int order(const struct element *wanted, size_t n_wanted, const struct dif
 {
 	if (n_wanted == 0 || n_found == 0)
 		return n_wanted == 0 ? 1 : -1;
-	return found->odd ? 1 : element_compare(wanted, &found->element);
+	return found->element.key_size == 0 ? 1 : element_compare(wanted, &found->element);
 }
 
 static void compare_keys(struct walk *walk, const struct element *wanted, size_t n_wanted,
@@ -405,7 +285,7 @@ static void compare_slots(struct walk *walk, const struct element *wanted, size_
 {
 	size_t i = 0, j = 0;
 
-	while (j < n_found && found[j].odd)
+	while (j < n_found && found[j].element.key_size == 0)
 		put_unwanted(walk, &found[j++]);
 	while (i < n_wanted || j < n_found) {
 		const struct element *first = &wanted[i];
@@ -432,7 +312,8 @@ static void keep_asked(const struct nftables_rules *wanted, struct diff_elements
 	size_t n = 0;
 
 	for (size_t i = 0; i < kernel->n; i++)
-		if (kernel->v[i].odd || nftables_rules_asked(wanted, &kernel->v[i].element))
+		if (kernel->v[i].element.key_size == 0 ||
+		    nftables_rules_asked(wanted, &kernel->v[i].element))
 			kernel->v[n++] = kernel->v[i];
 		else
 			element_done(&kernel->v[i]);

@@ -22,10 +22,8 @@ struct nlmsghdr;
 
 /* An element of the kernel's. */
 struct diff_element {
-	struct element element; /* but for its verdict; the comment is its own */
-	int32_t code;           /* of a verdict */
-	char *chain;            /* where that leads to; NULL: nowhere */
-	char *odd; /* the whole of it in words, when it is not what it should be; NULL: it is */
+	struct element element; /* as it was read (element_read.h); the comment is its own */
+	char *raw; /* the whole of it in words, if something is not as we would have it; NULL: nothing is */
 };
 
 struct diff_elements {

@@ -18,7 +18,6 @@
 #include "backends/nftables/statement_put.h"
 #include "backends/nftables/statement_read.h"
 #include "backends/nftables/statement_text.h"
-#include "backends/nftables/table.h"
 #include "inspect/diff_elements.h"
 #include "inspect/trace_rules.h"
 #include "kernel/foreign_changes.h"
@@ -31,17 +30,6 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define MESSAGES 4
-
-/* Elements of maps: key and data are read to their ends. */
-static void on_element(void *arg, const struct table_element *element)
-{
-	uint8_t *sum = arg;
-
-	for (size_t i = 0; i < element->key_size; i++)
-		*sum ^= element->key[i];
-	for (size_t i = 0; element->data && i < element->data_size; i++)
-		*sum ^= element->data[i];
-}
 
 /* What is read can be written, and is read as the same again; a raw statement is all that cannot. */
 static void check_rule(struct arena *arena, enum family family, const struct nft_rule *rule)
@@ -141,8 +129,6 @@ static void look_at(const struct nlmsghdr *message)
 	char words[128], place[8];
 	uint32_t small;
 	uint64_t large;
-	struct err ignored;
-	uint8_t sum = 0;
 
 	assert(nft_message_type(message) >= 0);
 	for (uint16_t type = 0; type < 12; type++) {
@@ -152,7 +138,6 @@ static void look_at(const struct nlmsghdr *message)
 		nft_message_u32(message, type, &small);
 		nft_message_u64(message, type, &large);
 	}
-	table_each_element(message, on_element, &sum, &ignored);
 	read_rule(message);
 	read_elements(message);
 	read_change(message);

@@ -251,39 +251,6 @@ static void a_list_of_what_is_not_there_is_an_error(void **state attr_unused)
 	affinity_ids_done(&ids);
 }
 
-static void on_element(void *arg, const struct table_element *element)
-{
-	size_t *n = arg;
-
-	assert_non_null(element->key);
-	*n += element->key_size;
-}
-
-static void an_element_without_a_key_is_refused(void **state attr_unused)
-{
-	_Alignas(struct nlmsghdr) char buffer[256] = {0};
-	struct nlmsghdr *message = mnl_nlmsg_put_header(buffer);
-	struct nlattr *list, *element, *key;
-	struct err err;
-	size_t n = 0;
-
-	message->nlmsg_type = NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_NEWSETELEM;
-	mnl_nlmsg_put_extra_header(message, sizeof(struct nfgenmsg));
-	assert_int_equal(table_each_element(message, on_element, &n, &err), 0); /* an empty set */
-	list = mnl_attr_nest_start(message, NFTA_SET_ELEM_LIST_ELEMENTS);
-	element = mnl_attr_nest_start(message, NFTA_LIST_ELEM);
-	key = mnl_attr_nest_start(message, NFTA_SET_ELEM_KEY);
-	mnl_attr_put_u32(message, NFTA_DATA_VALUE, 7);
-	mnl_attr_nest_end(message, key);
-	mnl_attr_nest_end(message, element);
-	mnl_attr_nest_end(message, list);
-	assert_int_equal(table_each_element(message, on_element, &n, &err), 0);
-	assert_int_equal(n, 4);
-	list->nla_len = (uint16_t)(list->nla_len + MNL_ATTR_HDRLEN);
-	mnl_attr_put(message, NFTA_LIST_ELEM, 0, NULL);
-	assert_int_equal(table_each_element(message, on_element, &n, &err), -EBADMSG);
-}
-
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -298,7 +265,6 @@ int main(void)
 		T(a_list_of_clients_can_be_left),
 		T(maps_of_clients_are_listed),
 		T(a_list_of_what_is_not_there_is_an_error),
-		T(an_element_without_a_key_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

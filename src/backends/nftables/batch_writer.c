@@ -288,15 +288,11 @@ void batch_writer_delete_clients(struct batch_writer *writer, enum container con
 
 static void put_verdict(struct nlmsghdr *m, const struct element *element)
 {
+	const struct element_verdict_type *type = &element_verdicts[element->verdict];
 	char name[CHAIN_NAME_MAX];
 
-	if (element->verdict == VERDICT_DROP) {
-		nft_put_verdict(m, NFTA_SET_ELEM_DATA, NF_DROP, NULL);
-		return;
-	}
 	chain_name(element->chain, name);
-	nft_put_verdict(m, NFTA_SET_ELEM_DATA,
-			element->verdict == VERDICT_GOTO ? NFT_GOTO : NFT_JUMP, name);
+	nft_put_verdict(m, NFTA_SET_ELEM_DATA, type->code, type->has_chain ? name : NULL);
 }
 
 /* The last address of the prefix that the key ends with. */

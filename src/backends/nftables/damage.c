@@ -3,8 +3,7 @@
 
 #include <linux/netfilter/nf_tables.h>
 
-#include "backends/nftables/table.h"
-#include "base/err.h"
+#include "backends/nftables/element_read.h"
 #include "kernel/nft_describe.h"
 #include "kernel/nft_message.h"
 
@@ -57,43 +56,42 @@ static void note_key(struct damage *damage, const struct element *element, bool 
 
 struct taking {
 	struct damage *damage;
-	enum family family;
-	enum container container;
 	bool there;
 };
 
-static void take_key(void *arg, const struct table_element *found)
+/* What its data are does not count. */
+static void take_key(void *arg, const struct element_read *read)
 {
 	const struct taking *taking = arg;
-	struct element element;
+	struct element key = read->element;
 
-	if (found->key_size != container_key_size(taking->container, taking->family)) {
-		taking->damage->containers[taking->container] = true;
+	if (key.key_size == 0) {
+		taking->damage->containers[key.container] = true;
 		return;
 	}
-	element_begin(&element, taking->container);
-	memcpy(element.bytes, found->key, found->key_size);
-	element.key_size = (uint8_t)found->key_size;
-	note_key(taking->damage, &element, taking->there);
+	element_begin(&key, key.container);
+	key.key_size = read->element.key_size;
+	memcpy(key.bytes, read->element.bytes, key.key_size);
+	note_key(taking->damage, &key, taking->there);
 }
 
 static void take_elements(struct damage *damage, enum family family, const struct nlmsghdr *message)
 {
-	struct taking taking = {damage, family, 0, nft_message_type(message) == NFT_MSG_NEWSETELEM};
-	const struct container_type *type;
+	struct taking taking = {damage, nft_message_type(message) == NFT_MSG_NEWSETELEM};
 	const char *name = nft_describe_name(message);
+	enum container container;
 	struct err ignored;
 	uint32_t number;
 
-	if (!name || !container_parse(name, &taking.container, &number)) {
+	if (!name || !container_parse(name, &container, &number)) {
 		damage_everything(damage);
 		return;
 	}
-	type = &container_types[taking.container];
-	if (type->dynamic || damage->containers[taking.container])
+	if (container_types[container].dynamic || damage->containers[container])
 		return;
-	if (type->ranges || table_each_element(message, take_key, &taking, &ignored) < 0)
-		damage->containers[taking.container] = true;
+	if (container_types[container].ranges ||
+	    element_read_each(message, family, container, take_key, &taking, &ignored) < 0)
+		damage->containers[container] = true;
 }
 
 /* -- all of it */

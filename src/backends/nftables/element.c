@@ -3,7 +3,16 @@
 
 #include <assert.h>
 #include <endian.h>
+#include <linux/netfilter.h>
+#include <linux/netfilter/nf_tables.h>
 #include <stdlib.h>
+
+const struct element_verdict_type element_verdicts[VERDICT_COUNT] = {
+	[VERDICT_GOTO] = {"goto", NFT_GOTO, true},
+	[VERDICT_JUMP] = {"jump", NFT_JUMP, true},
+	[VERDICT_DROP] = {"drop", NF_DROP, false},
+	[VERDICT_ACCEPT] = {"accept", NF_ACCEPT, false},
+};
 
 void element_begin(struct element *element, enum container container)
 {
@@ -110,7 +119,7 @@ int element_compare(const struct element *a, const struct element *b)
 
 static bool same_comment(const char *a, const char *b)
 {
-	return a == b || (a && b && streq(a, b));
+	return a == b || (a && b && strncmp(a, b, ELEMENT_COMMENT_MAX) == 0);
 }
 
 bool element_same_data(const struct element *a, const struct element *b)

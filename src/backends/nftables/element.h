@@ -15,8 +15,17 @@ enum element_verdict {
 	VERDICT_GOTO,
 	VERDICT_JUMP,
 	VERDICT_DROP,
+	VERDICT_ACCEPT, /* only other programs do */
 	VERDICT_COUNT,
 };
+
+struct element_verdict_type {
+	const char *word; /* nft's */
+	int32_t code;     /* the kernel's */
+	bool has_chain;
+};
+
+extern const struct element_verdict_type element_verdicts[VERDICT_COUNT];
 
 /* Hairpin of IPv6 has the longest key: 16 + 16 + 4 + 4; a slot of IPv6 is 28 and 20 long. */
 #define ELEMENT_BYTES 48

@@ -285,15 +285,13 @@ static const uint8_t *put_field(struct text *text, enum family family, enum cont
 
 static void put_verdict(struct text *text, const struct element *element)
 {
-	static const char *const words[VERDICT_COUNT] = {
-		[VERDICT_GOTO] = " : goto ",
-		[VERDICT_JUMP] = " : jump ",
-		[VERDICT_DROP] = " : drop",
-	};
+	const struct element_verdict_type *type = &element_verdicts[element->verdict];
 
-	text_str(text, words[element->verdict]);
-	if (element->verdict != VERDICT_DROP)
+	text_printf(text, " : %s", type->word);
+	if (type->has_chain) {
+		text_str(text, " ");
 		put_chain(text, element->chain);
+	}
 }
 
 static void put_data(struct text *text, enum family family, const struct element *element)

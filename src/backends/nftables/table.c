@@ -5,6 +5,7 @@
 #include <linux/netfilter/nf_tables.h>
 #include <stdlib.h>
 
+#include "backends/nftables/element_read.h"
 #include "backends/nftables/elements.h"
 #include "backends/nftables/layout.h"
 #include "backends/nftables/user_data.h"
@@ -181,65 +182,6 @@ int table_check(struct nft_socket *socket, enum family family, struct err *err)
 
 /* -- elements */
 
-/* The bytes of NFTA_DATA_VALUE inside a key or data; NULL: it is something else. */
-static const uint8_t *value_of(const struct nlattr *nest, size_t *ret_n)
-{
-	return nl_attr_bytes(nl_attr_find(nl_attr_nest(nest), NFTA_DATA_VALUE), ret_n);
-}
-
-static void take_verdict(const struct nlattr *data, struct table_element *element)
-{
-	const struct nlattr *nest = nl_attr_find(nl_attr_nest(data), NFTA_DATA_VERDICT);
-	struct nft_verdict verdict = nft_verdict_of(nest);
-
-	element->verdict = nest;
-	element->code = verdict.code;
-	element->chain = verdict.chain;
-}
-
-static void take_end(const struct nlattr *attribute, struct table_element *element)
-{
-	size_t n;
-	const uint8_t *end = value_of(attribute, &n);
-
-	if (end && n == element->key_size)
-		element->key_end = end;
-}
-
-static int take_element(const struct nlattr *nest, table_element_fn *fn, void *arg, struct err *err)
-{
-	const struct nlattr *v[NFTA_SET_ELEM_KEY_END + 1];
-	struct table_element element = {0};
-
-	nl_attr_by_type(nl_attr_nest(nest), v, NFTA_SET_ELEM_KEY_END);
-	element.key = value_of(v[NFTA_SET_ELEM_KEY], &element.key_size);
-	if (!element.key)
-		return err_set(err, -EBADMSG, "the kernel lists an element without a key");
-	take_end(v[NFTA_SET_ELEM_KEY_END], &element);
-	element.data = value_of(v[NFTA_SET_ELEM_DATA], &element.data_size);
-	if (!element.data)
-		take_verdict(v[NFTA_SET_ELEM_DATA], &element);
-	element.user_data = v[NFTA_SET_ELEM_USERDATA];
-	element.timeout_ms = nl_attr_u64(v[NFTA_SET_ELEM_TIMEOUT]);
-	element.expires_ms = nl_attr_u64(v[NFTA_SET_ELEM_EXPIRATION]);
-	fn(arg, &element);
-	return 0;
-}
-
-int table_each_element(const struct nlmsghdr *message, table_element_fn *fn, void *arg,
-		       struct err *err)
-{
-	/* an empty set is listed without any */
-	struct nl_attrs list = nl_attr_nest(nft_message_attr(message, NFTA_SET_ELEM_LIST_ELEMENTS));
-	const struct nlattr *attribute;
-	int r = 0;
-
-	while (r == 0 && nl_attr_next(&list, &attribute) > 0)
-		if (nl_attr_type(attribute) == NFTA_LIST_ELEM)
-			r = take_element(attribute, fn, arg, err);
-	return r;
-}
-
 static int list_elements(struct nft_socket *socket, enum family family, enum container container,
 			 uint32_t number, const struct nft_dump_ops *ops, void *arg,
 			 struct err *err)
@@ -324,28 +266,29 @@ struct id_list {
 	struct affinity_ids *ids;
 };
 
-static void take_member(void *arg, const struct table_element *element)
+static void take_member(void *arg, const struct element_read *read)
 {
 	const struct id_list *list = arg;
-	size_t n = addr_bytes(list->family);
-	uint32_t port, id;
-	struct addr addr;
+	const uint8_t *key = read->element.bytes;
+	uint32_t port = element_id_number(key);
+	uint32_t id = element_id_number(key + read->element.key_size);
+	struct addr addr = addr_of(list->family, key + 4);
 
-	if (element->key_size != 4 + n + 4 || !element->data || element->data_size != 4)
+	if (read->is_raw)
 		return;
-	port = element_id_number(element->key);
-	addr = addr_of(list->family, element->key + 4);
-	id = element_id_number(element->data);
 	if (port == 0)
 		affinity_ids_found_mark(list->ids, id);
 	else
-		affinity_ids_found_endpoint(list->ids, port, &addr, port_of(element->key + 4 + n),
-					    id);
+		affinity_ids_found_endpoint(list->ids, port, &addr,
+					    port_of(key + 4 + addr_bytes(list->family)), id);
 }
 
 static int take_member_message(void *arg, const struct nlmsghdr *message, struct err *err)
 {
-	return table_each_element(message, take_member, arg, err);
+	const struct id_list *list = arg;
+
+	return element_read_each(message, list->family, CONTAINER_AFFINITY_MEMBERS, take_member,
+				 arg, err);
 }
 
 int table_find_ids(struct nft_socket *socket, enum family family, struct affinity_ids *ids,
@@ -374,27 +317,25 @@ struct client_list {
 	int r;
 };
 
-static void take_client(void *arg, const struct table_element *element)
+static void take_client(void *arg, const struct element_read *read)
 {
 	struct client_list *list = arg;
-	struct table_client client;
-
-	if (list->r < 0 || element->key_size != addr_bytes(list->family) || !element->data ||
-	    element->data_size != 4)
-		return;
-	client = (struct table_client){
-		.addr = addr_of(list->family, element->key),
-		.endpoint = element_id_number(element->data),
-		.timeout_ms = element->timeout_ms,
-		.expires_ms = element->expires_ms,
+	const uint8_t *key = read->element.bytes;
+	const struct table_client client = {
+		.addr = addr_of(list->family, key),
+		.endpoint = element_id_number(key + read->element.key_size),
+		.timeout_ms = read->timeout_ms,
+		.expires_ms = read->expires_ms,
 	};
-	list->r = list->fn(list->arg, &client);
+
+	if (list->r >= 0 && !read->is_raw)
+		list->r = list->fn(list->arg, &client);
 }
 
 static int take_client_message(void *arg, const struct nlmsghdr *message, struct err *err)
 {
 	struct client_list *list = arg;
-	int r = table_each_element(message, take_client, arg, err);
+	int r = element_read_each(message, list->family, CONTAINER_CLIENTS, take_client, arg, err);
 
 	if (r == 0 && list->r < 0)
 		return err_set(err, list->r, "the list is not read to its end");
@@ -421,23 +362,27 @@ int table_each_client(struct nft_socket *socket, enum family family, const struc
 /* -- full maps */
 
 struct number_list {
+	enum family family;
 	uint32_t *v;
 	size_t n, capacity;
 };
 
-static void take_full(void *arg, const struct table_element *element)
+static void take_full(void *arg, const struct element_read *read)
 {
 	struct number_list *list = arg;
 
-	if (element->key_size != 4)
+	if (read->is_raw)
 		return;
 	array_grow(&list->v, &list->capacity, list->n, sizeof(*list->v));
-	list->v[list->n++] = element_id_number(element->key);
+	list->v[list->n++] = element_id_number(read->element.bytes);
 }
 
 static int take_full_message(void *arg, const struct nlmsghdr *message, struct err *err)
 {
-	return table_each_element(message, take_full, arg, err);
+	const struct number_list *list = arg;
+
+	return element_read_each(message, list->family, CONTAINER_FULL_CLIENTS, take_full, arg,
+				 err);
 }
 
 static void restart_full(void *arg)
@@ -450,7 +395,7 @@ int table_find_full(struct nft_socket *socket, enum family family, uint32_t **re
 {
 	static const struct nft_dump_ops ops = {.restart = restart_full,
 						.message = take_full_message};
-	struct number_list list = {0};
+	struct number_list list = {.family = family};
 	int r = list_elements(socket, family, CONTAINER_FULL_CLIENTS, 0, &ops, &list, err);
 
 	if (r < 0) {

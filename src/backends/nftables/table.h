@@ -77,23 +77,3 @@ int table_each_client(struct nft_socket *socket, enum family family, const struc
 /* Numbers of service ports whose clients could not all be remembered of late; an array for the caller to free. */
 int table_find_full(struct nft_socket *socket, enum family family, uint32_t **ret, size_t *ret_n,
 		    struct err *err);
-
-/* -- for table.c and tests: one element of a list */
-
-struct nlattr;
-struct table_element {
-	const uint8_t *key, *data; /* data NULL: none, or a verdict */
-	size_t key_size, data_size;
-	const uint8_t *key_end;          /* of a range, as long as the key; NULL: it is none */
-	const struct nlattr *user_data;  /* NULL: none */
-	bool verdict;                    /* its data is a verdict ... */
-	int32_t code;                    /* ... NF_* or NFT_* ... */
-	const char *chain;               /* ... that leads to this chain; NULL: to none */
-	uint64_t timeout_ms, expires_ms; /* 0: none */
-};
-
-/* Each element of a NFT_MSG_NEWSETELEM; -EBADMSG for one without a key. */
-struct nlmsghdr;
-typedef void table_element_fn(void *arg, const struct table_element *element);
-int table_each_element(const struct nlmsghdr *message, table_element_fn *fn, void *arg,
-		       struct err *err);

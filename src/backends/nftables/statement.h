@@ -81,6 +81,17 @@ struct statement {
 	size_t raw_size;
 };
 
+/*
+ * Letters behind a % in a form are parts of the statement: chain c, family f, id i, key k, protocol of layer 4 l, set or
+ * map m, name of an interface n, not !, prefix p, raw r, time-out t, mark x. What a form does not have is zero.
+ */
+struct statement_type {
+	const char *end;  /* the expression that it ends with */
+	const char *form; /* in nft's words */
+};
+
+extern const struct statement_type statement_types[STATEMENT_COUNT];
+
 #define STATEMENTS_MAX 8
 
 struct nft_rule {

@@ -80,9 +80,9 @@ static_assert(NFT_REG_VERDICT == 0, "what leads to a verdict loads nothing");
 
 /* -- parts */
 
-/* All that a statement may be made of; NUMBER_*: where its number is. */
+/* All that a statement may be made of. */
 struct parts {
-	struct statement any; /* what a kind does not need is left out of it */
+	struct statement any; /* what needs no more than to be copied */
 	size_t n_key;
 	bool has_container, has_chain;
 	struct bytes mask, xor, value; /* of a bitwise; of a constant or comparison */
@@ -152,56 +152,6 @@ static void take_parts(struct parts *parts, enum family family, const struct nft
 
 /* -- kinds */
 
-enum need {
-	NEEDS_NOT = 1 << 0,
-	NEEDS_PROTOCOL = 1 << 1,
-	NEEDS_PREFIX = 1 << 2,
-	NEEDS_INTERFACE = 1 << 3,
-	NEEDS_KEY = 1 << 4, /* and the container that it is looked up in */
-	NEEDS_CONTAINER = 1 << 5,
-	NEEDS_CHAIN = 1 << 6,
-	/* its number is one of these */
-	NEEDS_MASK = 1 << 7,
-	NEEDS_XOR = 1 << 8,
-	NEEDS_ID = 1 << 9,
-	NEEDS_SECONDS = 1 << 10,
-};
-
-/* How each ends, and what it needs. */
-static const struct {
-	const char *end;
-	unsigned int needs;
-} kinds[STATEMENT_RAW] = {
-	[STATEMENT_NEW] = {"cmp"},
-	[STATEMENT_TRANSLATED] = {"cmp"},
-	[STATEMENT_PROTOCOL] = {"cmp", NEEDS_PROTOCOL},
-	[STATEMENT_SOURCE] = {"cmp", NEEDS_NOT | NEEDS_PREFIX},
-	[STATEMENT_DESTINATION] = {"cmp", NEEDS_NOT | NEEDS_PREFIX},
-	[STATEMENT_INTERFACE] = {"cmp", NEEDS_NOT | NEEDS_INTERFACE},
-	[STATEMENT_FROM_NODE] = {"cmp"},
-	[STATEMENT_TO_NODE] = {"cmp"},
-	[STATEMENT_IN] = {"lookup", NEEDS_NOT | NEEDS_KEY | NEEDS_CONTAINER},
-	[STATEMENT_MARKED] = {"cmp", NEEDS_MASK},
-	[STATEMENT_ID] = {"cmp", NEEDS_NOT | NEEDS_ID},
-	[STATEMENT_SET_MARK] = {"meta", NEEDS_XOR},
-	[STATEMENT_TOGGLE_MARK] = {"meta", NEEDS_XOR},
-	[STATEMENT_DNAT] = {"nat", NEEDS_KEY | NEEDS_CONTAINER},
-	[STATEMENT_TAKE_ID] = {"meta", NEEDS_KEY | NEEDS_CONTAINER},
-	[STATEMENT_SET_ID] = {"meta", NEEDS_ID},
-	[STATEMENT_UPDATE] = {"dynset", NEEDS_CONTAINER | NEEDS_SECONDS},
-	[STATEMENT_NOTE_FULL] = {"dynset", NEEDS_CONTAINER | NEEDS_SECONDS},
-	[STATEMENT_FORGET] = {"dynset", NEEDS_CONTAINER | NEEDS_SECONDS},
-	[STATEMENT_MASQUERADE] = {"masq"},
-	[STATEMENT_COUNTER] = {"counter"},
-	[STATEMENT_VMAP] = {"lookup", NEEDS_KEY | NEEDS_CONTAINER},
-	[STATEMENT_JUMP] = {"immediate", NEEDS_CHAIN},
-	[STATEMENT_GOTO] = {"immediate", NEEDS_CHAIN},
-	[STATEMENT_RETURN] = {"immediate"},
-	[STATEMENT_DROP] = {"immediate"},
-	[STATEMENT_REJECT] = {"reject"},
-	[STATEMENT_ACCEPT] = {"immediate"},
-};
-
 /* False: it is none of ours. */
 static bool find_protocol(uint8_t wanted, enum protocol *ret)
 {
@@ -223,48 +173,62 @@ static struct prefix prefix_of(const struct parts *parts, enum family family)
 	return prefix;
 }
 
-static uint32_t number_of(const struct parts *parts, unsigned int needs, bool may_be_none)
+/* A part of a form, as statement_types have them; false: it is missing. */
+static bool add_part(const struct reading *reading, const struct parts *parts, char part,
+		     struct statement *to)
 {
-	uint32_t id = host_number(&parts->value);
+	uint32_t value = host_number(&parts->value), xor = host_number(&parts->xor);
 
-	if (needs & NEEDS_MASK)
-		return host_number(&parts->mask);
-	if (needs & NEEDS_XOR)
-		return host_number(&parts->xor);
-	if (needs & NEEDS_ID)
-		return id == 0 && may_be_none ? 0 : id - CONTAINER_ID_BASE;
-	return needs & NEEDS_SECONDS ? parts->seconds : needs & NEEDS_KEY ? parts->modulus : 0;
+	switch (part) {
+	case '!':
+		to->not = parts->any.not ;
+		return true;
+	case 'c':
+		to->chain = parts->any.chain;
+		return parts->has_chain;
+	case 'i':
+		to->number = value || to->kind != STATEMENT_SET_ID ? value - CONTAINER_ID_BASE : 0;
+		return true;
+	case 'k':
+		memcpy(to->key, parts->any.key, sizeof(to->key));
+		to->number = parts->modulus;
+		return true;
+	case 'l':
+		return find_protocol(parts->value.v[0], &to->protocol);
+	case 'm':
+		to->container = parts->any.container;
+		to->map = parts->any.map;
+		return parts->has_container;
+	case 'n':
+		to->is_prefix = parts->value.n < sizeof(parts->value.v);
+		to->interface = arena_printf(reading->arena, "%.*s", (int)parts->value.n,
+					     (const char *)parts->value.v);
+		return true;
+	case 'p':
+		to->prefix = prefix_of(parts, reading->family);
+		return true;
+	case 't':
+		to->number = parts->seconds;
+		return true;
+	case 'x':
+		to->number = xor? xor : host_number(&parts->mask);
+		return true;
+	default: /* the family */
+		return true;
+	}
 }
 
 /* A statement of the kind; false: some part is missing. */
 static bool make(const struct reading *reading, const struct parts *parts, enum statement_kind kind,
 		 struct statement *ret)
 {
-	unsigned int needs = kinds[kind].needs;
-	struct statement made = {.kind = kind,
-				 .number = number_of(parts, needs, kind == STATEMENT_SET_ID)};
+	const char *at = strchr(statement_types[kind].form, '%');
 
-	made.not = needs & NEEDS_NOT && parts->any.not ;
-	if (needs & NEEDS_PROTOCOL && !find_protocol(parts->value.v[0], &made.protocol))
-		return false;
-	if (needs & NEEDS_PREFIX)
-		made.prefix = prefix_of(parts, reading->family);
-	if (needs & NEEDS_INTERFACE) {
-		made.is_prefix = parts->value.n < sizeof(parts->value.v);
-		made.interface = arena_printf(reading->arena, "%.*s", (int)parts->value.n,
-					      (const char *)parts->value.v);
-	}
-	if (needs & NEEDS_KEY)
-		memcpy(made.key, parts->any.key, sizeof(made.key));
-	if (needs & NEEDS_CONTAINER) {
-		made.container = parts->any.container;
-		made.map = parts->any.map;
-	}
-	if (needs & NEEDS_CHAIN)
-		made.chain = parts->any.chain;
-	*ret = made;
-	return (!(needs & NEEDS_CONTAINER) || parts->has_container) &&
-	       (!(needs & NEEDS_CHAIN) || parts->has_chain);
+	*ret = (struct statement){.kind = kind};
+	for (; at; at = strchr(at + 2, '%'))
+		if (!add_part(reading, parts, at[1], ret))
+			return false;
+	return true;
 }
 
 /* -- proofs */
@@ -336,7 +300,7 @@ static bool read_statement(const struct reading *reading, struct statement *ret)
 	for (size_t i = 0; i < reading->n; i++)
 		take_parts(&parts, reading->family, &reading->group[i]);
 	for (enum statement_kind kind = STATEMENT_NEW; kind < STATEMENT_RAW; kind++)
-		if (streq(kinds[kind].end, reading->group[reading->n - 1].name) &&
+		if (streq(statement_types[kind].end, reading->group[reading->n - 1].name) &&
 		    make(reading, &parts, kind, ret) && is_proven(reading, ret))
 			return true;
 	return false;

@@ -13,7 +13,6 @@ static const char *ip(enum family family)
 	return family == FAMILY_IPV4 ? "ip" : "ip6";
 }
 
-/* Letters behind a % are explained in put_part(). */
 static const char *const operands[OPERAND_COUNT] = {
 	[OPERAND_SADDR] = "%f saddr",
 	[OPERAND_DADDR] = "%f daddr",
@@ -23,38 +22,6 @@ static const char *const operands[OPERAND_COUNT] = {
 	[OPERAND_PRIORITY] = "meta priority",
 	[OPERAND_ORIGINAL_DADDR] = "ct original %f daddr",
 	[OPERAND_ORIGINAL_DPORT] = "ct original proto-dst",
-};
-
-static const char *const statements[STATEMENT_COUNT] = {
-	[STATEMENT_NEW] = "ct state new",
-	[STATEMENT_TRANSLATED] = "ct status dnat",
-	[STATEMENT_PROTOCOL] = "meta l4proto %l",
-	[STATEMENT_SOURCE] = "%f saddr %!%p",
-	[STATEMENT_DESTINATION] = "%f daddr %!%p",
-	[STATEMENT_INTERFACE] = "iifname %!\"%n\"",
-	[STATEMENT_FROM_NODE] = "fib saddr type local",
-	[STATEMENT_TO_NODE] = "fib daddr type local",
-	[STATEMENT_IN] = "%k %!@%m",
-	[STATEMENT_MARKED] = "meta mark & %x != 0x00000000",
-	[STATEMENT_ID] = "meta priority %!%i",
-	[STATEMENT_SET_MARK] = "meta mark set meta mark | %x",
-	[STATEMENT_TOGGLE_MARK] = "meta mark set meta mark ^ %x",
-	[STATEMENT_DNAT] = "dnat %f to %k map @%m",
-	[STATEMENT_TAKE_ID] = "meta priority set %k map @%m",
-	[STATEMENT_SET_ID] = "meta priority set %i",
-	[STATEMENT_UPDATE] = "update @%m { %f saddr%t : meta priority }",
-	[STATEMENT_NOTE_FULL] = "update @%m { meta priority%t }",
-	[STATEMENT_FORGET] = "delete @%m { %f saddr%t : meta priority }",
-	[STATEMENT_MASQUERADE] = "masquerade fully-random",
-	[STATEMENT_COUNTER] = "counter",
-	[STATEMENT_VMAP] = "%k vmap @%m",
-	[STATEMENT_JUMP] = "jump %c",
-	[STATEMENT_GOTO] = "goto %c",
-	[STATEMENT_RETURN] = "return",
-	[STATEMENT_DROP] = "drop",
-	[STATEMENT_REJECT] = "reject",
-	[STATEMENT_ACCEPT] = "accept",
-	[STATEMENT_RAW] = "%r",
 };
 
 static void put_chain(struct text *text, struct chain chain)
@@ -148,41 +115,41 @@ static void put_part(struct text *text, enum family family, const struct stateme
 	uint32_t number = statement->number;
 
 	switch (part) {
-	case 'c': /* chain */
+	case 'c':
 		put_chain(text, statement->chain);
 		break;
-	case 'f': /* family */
+	case 'f':
 		text_str(text, ip(family));
 		break;
-	case 'i': /* id; a packet may be given none */
+	case 'i': /* a packet may be given none */
 		if (number == 0 && statement->kind == STATEMENT_SET_ID)
 			text_str(text, "none");
 		else
 			put_number_id(text, number);
 		break;
-	case 'k': /* key */
+	case 'k':
 		for (size_t i = 0; i < STATEMENT_KEY && statement->key[i]; i++) {
 			text_str(text, i > 0 ? " . " : "");
 			put_form(text, family, statement, operands[statement->key[i]]);
 		}
 		break;
-	case 'l': /* protocol of layer 4 */
+	case 'l':
 		text_str(text, protocol_name(statement->protocol));
 		break;
-	case 'm': /* set or map */
+	case 'm':
 		put_container(text, statement);
 		break;
-	case 'n': /* name of an interface */
+	case 'n':
 		put_words(text, statement->interface);
 		text_str(text, statement->is_prefix ? "*" : "");
 		break;
-	case 'p': /* prefix */
+	case 'p':
 		put_prefix(text, &statement->prefix);
 		break;
-	case 'r': /* raw */
+	case 'r':
 		put_raw(text, statement);
 		break;
-	case 't': /* time-out, if there is one */
+	case 't':
 		if (number > 0)
 			text_printf(text, " timeout %us", number);
 		break;
@@ -217,7 +184,7 @@ void statement_text_rule(struct text *text, enum family family, const struct nft
 {
 	for (size_t i = 0; i < rule->n; i++) {
 		text_str(text, i > 0 ? " " : "");
-		put_form(text, family, &rule->v[i], statements[rule->v[i].kind]);
+		put_form(text, family, &rule->v[i], statement_types[rule->v[i].kind].form);
 	}
 	if (rule->comment) {
 		text_str(text, rule->n > 0 ? " comment \"" : "comment \"");

@@ -334,8 +334,11 @@ static void end_statement(struct reading *reading, const char *to)
 
 static void read_expressions(struct reading *reading, struct nl_attrs list)
 {
-	const char *end = list.at + list.left;
+	const char *end;
 
+	if (!list.at) /* there is none */
+		return;
+	end = list.at + list.left;
 	reading->from = list.at;
 	while (nft_expr_next(&list, &reading->group[reading->n]) > 0)
 		if (!loads(&reading->group[reading->n++]) || reading->n == GROUP_MAX)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/arena.h"
 #include "base/oom.h"
 
 /*
@@ -144,15 +145,24 @@ const char *text_head(const struct text *text, size_t *n)
 	return *n > 0 ? block->data : NULL;
 }
 
-char *text_dup(const struct text *text)
+static char *copy_to(char *to, const struct text *text)
 {
-	char *s = xmalloc(text->size + 1);
-	char *at = s;
+	char *at = to;
 
 	for (const struct text_block *block = text->first; block; block = block->next) {
 		memcpy(at, block->data, block->used);
 		at += block->used;
 	}
 	*at = '\0';
-	return s;
+	return to;
+}
+
+char *text_dup(const struct text *text)
+{
+	return copy_to(xmalloc(text->size + 1), text);
+}
+
+char *text_keep(const struct text *text, struct arena *arena)
+{
+	return copy_to(arena_alloc(arena, text->size + 1), text);
 }

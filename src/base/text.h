@@ -31,6 +31,9 @@ void text_consume(struct text *text, size_t n);     /* drops n bytes from the st
 const char *text_head(const struct text *text, size_t *n);
 /* A copy in one piece, NUL-terminated, owned by the caller. */
 char *text_dup(const struct text *text) __attribute__((returns_nonnull));
+struct arena;
+char *text_keep(const struct text *text, struct arena *arena) /* one that is the arena's */
+	__attribute__((returns_nonnull));
 
 static inline void text_str(struct text *text, const char *s)
 {

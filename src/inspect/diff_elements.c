@@ -9,45 +9,37 @@
 void diff_elements_init(struct diff_elements *elements, enum family family,
 			enum container container)
 {
-	*elements = (struct diff_elements){.family = family, .container = container};
-}
-
-static void element_done(struct diff_element *element)
-{
-	free((char *)element->element.comment);
-	free(element->raw);
+	*elements = (struct diff_elements){
+		.family = family, .container = container, .arena = arena_new(4096)};
 }
 
 void diff_elements_done(struct diff_elements *elements)
 {
-	for (size_t i = 0; i < elements->n; i++)
-		element_done(&elements->v[i]);
 	free(elements->v);
-	elements->v = NULL;
-	elements->n = elements->capacity = 0;
+	arena_free(elements->arena);
 }
 
 void diff_elements_restart(void *arg)
 {
-	diff_elements_done(arg);
+	((struct diff_elements *)arg)->n = 0;
 }
-
-/* -- taking what the kernel lists */
 
 static void take_element(void *arg, const struct element_read *read)
 {
 	struct diff_elements *elements = arg;
-	cleanup_text struct text text = {0};
 	struct diff_element *taken;
 
 	array_grow(&elements->v, &elements->capacity, elements->n, sizeof(*elements->v));
 	taken = &elements->v[elements->n++];
 	*taken = (struct diff_element){.element = read->element};
-	taken->element.comment = xstrdup_or_null(read->element.comment);
-	if (!read->is_raw)
-		return;
-	element_read_text(&text, elements->family, read);
-	taken->raw = text_dup(&text);
+	if (read->element.comment)
+		taken->element.comment = arena_strdup(elements->arena, read->element.comment);
+	if (read->is_raw) {
+		cleanup_text struct text text = {0};
+
+		element_read_text(&text, elements->family, read);
+		taken->raw = text_keep(&text, elements->arena);
+	}
 }
 
 int diff_elements_take(void *arg, const struct nlmsghdr *message, struct err *err)
@@ -134,18 +126,12 @@ static void put_missing(struct walk *walk, const struct element *element)
 static void put_unwanted(struct walk *walk, const struct diff_element *found)
 {
 	bool lingers = !found->raw && container_types[found->element.container].lingers;
-	cleanup_free char *words =
-		found->raw ? xstrdup(found->raw) : words_of(walk->family, &found->element);
+	cleanup_free char *words = found->raw ? NULL : words_of(walk->family, &found->element);
 	cleanup_free char *service = service_of(walk->wanted, &found->element);
 
 	if (!lingers)
-		diff_put(walk->diff, walk->place, '+', walk->at, words, service);
-	walk->at[DIFF_KERNEL]++;
-}
-
-static void pass_both(struct walk *walk)
-{
-	walk->at[DIFF_WANTED]++;
+		diff_put(walk->diff, walk->place, '+', walk->at, words ? words : found->raw,
+			 service);
 	walk->at[DIFF_KERNEL]++;
 }
 
@@ -174,40 +160,41 @@ static void sort_elements(struct diff_elements *elements)
 	if (elements->n > 1)
 		qsort(elements->v, elements->n, sizeof(*elements->v), compare_elements);
 	for (size_t i = 0; i < elements->n; i++)
-		if (n > 0 && compare_elements(&elements->v[n - 1], &elements->v[i]) == 0)
-			element_done(&elements->v[i]);
-		else
+		if (n == 0 || compare_elements(&elements->v[n - 1], &elements->v[i]) != 0)
 			elements->v[n++] = elements->v[i];
 	elements->n = n;
 }
 
 /* The elements of both sides that are next: negative, 0 or positive as element_compare(). */
-static int order(const struct element *wanted, size_t n_wanted, const struct diff_element *found,
-		 size_t n_found)
+static int order(const struct element_list *wanted, size_t i, const struct diff_elements *found,
+		 size_t j)
 {
-	if (n_wanted == 0 || n_found == 0)
-		return n_wanted == 0 ? 1 : -1;
-	return found->element.key_size == 0 ? 1 : element_compare(wanted, &found->element);
+	if (i == wanted->n || j == found->n)
+		return i == wanted->n ? 1 : -1;
+	if (found->v[j].element.key_size == 0)
+		return 1;
+	return element_compare(&wanted->v[i], &found->v[j].element);
 }
 
-static void compare_keys(struct walk *walk, const struct element *wanted, size_t n_wanted,
-			 const struct diff_element *found, size_t n_found)
+static void compare_keys(struct walk *walk, const struct element_list *wanted,
+			 const struct diff_elements *found)
 {
 	size_t i = 0, j = 0;
 
-	while (i < n_wanted || j < n_found) {
-		int r = order(&wanted[i], n_wanted - i, &found[j], n_found - j);
+	while (i < wanted->n || j < found->n) {
+		int r = order(wanted, i, found, j);
 
-		if (r == 0 && same_data(&wanted[i], &found[j])) {
-			pass_both(walk);
+		if (r == 0 && same_data(&wanted->v[i], &found->v[j])) {
+			walk->at[DIFF_WANTED]++;
+			walk->at[DIFF_KERNEL]++;
 			i++;
 			j++;
 			continue;
 		}
 		if (r <= 0)
-			put_missing(walk, &wanted[i++]);
+			put_missing(walk, &wanted->v[i++]);
 		if (r >= 0)
-			put_unwanted(walk, &found[j++]);
+			put_unwanted(walk, &found->v[j++]);
 	}
 }
 
@@ -221,91 +208,85 @@ static uint32_t slot_of(const struct element *element)
 	return slot;
 }
 
+static void set_slot(struct element *element, uint32_t slot)
+{
+	memcpy(element->bytes + element->key_size - sizeof(slot), &slot, sizeof(slot));
+}
+
 static bool same_group(const struct element *a, const struct element *b)
 {
 	return memcmp(a->bytes, b->bytes, a->key_size - sizeof(uint32_t)) == 0;
 }
 
-/* Which of the wanted is in no slot yet and like this one? The one of the same slot first. */
-static size_t find_wanted(const struct element *wanted, size_t n, const bool *met,
+/* Which of the wanted has no place yet and is like this one? The one of the same slot first. */
+static size_t find_wanted(const struct element *wanted, size_t n, const bool *placed,
 			  const struct diff_element *found)
 {
 	uint32_t slot = slot_of(&found->element);
 
-	if (!met[slot] && same_data(&wanted[slot], found))
+	if (slot >= n)
+		return n;
+	if (!placed[slot] && same_data(&wanted[slot], found))
 		return slot;
 	for (size_t i = 0; i < n; i++)
-		if (!met[i] && same_data(&wanted[i], found))
+		if (!placed[i] && same_data(&wanted[i], found))
 			return i;
 	return n;
 }
 
 /*
- * One destination. Slots that hold what is wanted are as they should be; the rest of the wanted goes
- * to the slots that are left, in order.
+ * One destination. What is wanted goes to the slots where the kernel has it; the rest to the slots that are left,
+ * in order.
  */
-static void compare_group(struct walk *walk, const struct element *wanted, size_t n_wanted,
-			  const struct diff_element *found, size_t n_found)
+static void arrange_group(struct element *wanted, size_t n, const struct diff_element *found,
+			  size_t n_found)
 {
-	cleanup_free bool *met = xcalloc(n_wanted + 1, sizeof(*met));
-	cleanup_free bool *right = xcalloc(n_wanted + 1, sizeof(*right)); /* slots */
-	size_t next = 0, j = 0;
+	cleanup_free bool *placed = xcalloc(n, sizeof(*placed));
+	cleanup_free bool *taken = xcalloc(n + 1, sizeof(*taken)); /* slots */
+	uint32_t next = 0;
 
 	for (size_t i = 0; i < n_found; i++) {
-		uint32_t slot = slot_of(&found[i].element);
-		size_t which =
-			slot < n_wanted ? find_wanted(wanted, n_wanted, met, &found[i]) : n_wanted;
+		size_t which = find_wanted(wanted, n, placed, &found[i]);
 
-		if (which < n_wanted)
-			met[which] = right[slot] = true;
-	}
-	for (uint32_t slot = 0; slot < n_wanted; slot++) {
-		bool there = j < n_found && slot_of(&found[j].element) == slot;
-
-		if (right[slot]) {
-			pass_both(walk);
-			j++;
+		if (which == n)
 			continue;
-		}
-		while (met[next])
+		placed[which] = taken[slot_of(&found[i].element)] = true;
+		set_slot(&wanted[which], slot_of(&found[i].element));
+	}
+	for (size_t i = 0; i < n; i++) {
+		if (placed[i])
+			continue;
+		while (taken[next])
 			next++;
-		struct element missing = wanted[next++];
-
-		memcpy(missing.bytes + missing.key_size - sizeof(slot), &slot, sizeof(slot));
-		put_missing(walk, &missing);
-		if (there)
-			put_unwanted(walk, &found[j++]);
+		set_slot(&wanted[i], next++);
 	}
-	while (j < n_found)
-		put_unwanted(walk, &found[j++]);
 }
 
-static void compare_slots(struct walk *walk, const struct element *wanted, size_t n_wanted,
-			  const struct diff_element *found, size_t n_found)
+static void arrange_slots(struct element_list *wanted, const struct diff_elements *found)
 {
-	size_t i = 0, j = 0;
+	size_t j = 0, group;
 
-	while (j < n_found && found[j].element.key_size == 0)
-		put_unwanted(walk, &found[j++]);
-	while (i < n_wanted || j < n_found) {
-		const struct element *first = &wanted[i];
-		size_t group = 0, others = 0;
+	for (size_t i = 0; i < wanted->n; i += group) {
+		const struct element first = wanted->v[i];
+		size_t from;
 
-		if (i == n_wanted ||
-		    (j < n_found && element_compare(&found[j].element, first) < 0 &&
-		     !same_group(&found[j].element, first)))
-			first = &found[j].element;
-		while (i + group < n_wanted && same_group(&wanted[i + group], first))
-			group++;
-		while (j + others < n_found && same_group(&found[j + others].element, first))
-			others++;
-		compare_group(walk, &wanted[i], group, &found[j], others);
-		i += group;
-		j += others;
+		for (group = 1; i + group < wanted->n; group++)
+			if (!same_group(&wanted->v[i + group], &first))
+				break;
+		while (j < found->n && (found->v[j].element.key_size == 0 ||
+					memcmp(found->v[j].element.bytes, first.bytes,
+					       first.key_size - sizeof(uint32_t)) < 0))
+			j++;
+		for (from = j; j < found->n; j++)
+			if (!same_group(&found->v[j].element, &first))
+				break;
+		if (j > from)
+			arrange_group(&wanted->v[i], group, &found->v[from], j - from);
 	}
+	element_list_sort(wanted);
 }
 
-/* -- what a packet asked for */
+/* -- what is asked for */
 
 static void keep_asked(const struct nftables_rules *wanted, struct diff_elements *kernel)
 {
@@ -315,41 +296,30 @@ static void keep_asked(const struct nftables_rules *wanted, struct diff_elements
 		if (kernel->v[i].element.key_size == 0 ||
 		    nftables_rules_asked(wanted, &kernel->v[i].element))
 			kernel->v[n++] = kernel->v[i];
-		else
-			element_done(&kernel->v[i]);
 	kernel->n = n;
 }
 
-/* -- */
-
-/* Those that are wanted in one container and asked for, sorted; the caller frees the array. */
-static struct element *wanted_part(struct nftables_rules *wanted, enum container container,
-				   size_t *ret_n)
+/* Those that are wanted in one container, sorted. */
+static void find_wanted_part(struct nftables_rules *wanted, enum container container,
+			     struct element_list *ret)
 {
 	const struct element_list *list = nftables_rules_elements(wanted);
-	struct element *part = xcalloc(list->n + 1, sizeof(*part));
 
-	*ret_n = 0;
 	for (size_t i = 0; i < list->n && list->v[i].container <= container; i++)
 		if (list->v[i].container == container && nftables_rules_asked(wanted, &list->v[i]))
-			part[(*ret_n)++] = list->v[i];
-	return part;
+			element_list_add(ret, &list->v[i]);
 }
 
 void diff_elements_compare(struct diff *diff, const struct diff_place *place,
 			   struct nftables_rules *wanted, struct diff_elements *kernel)
 {
-	static const struct diff_element none;
 	struct walk walk = {diff, place, wanted, kernel->family, {1, 1}};
-	const struct diff_element *found;
-	size_t n;
-	cleanup_free struct element *part = wanted_part(wanted, kernel->container, &n);
+	cleanup_element_list struct element_list part = {0};
 
+	find_wanted_part(wanted, kernel->container, &part);
 	keep_asked(wanted, kernel);
 	sort_elements(kernel);
-	found = kernel->n > 0 ? kernel->v : &none;
 	if (container_has_slots(kernel->container))
-		compare_slots(&walk, part, n, found, kernel->n);
-	else
-		compare_keys(&walk, part, n, found, kernel->n);
+		arrange_slots(&part, kernel);
+	compare_keys(&walk, &part, kernel);
 }

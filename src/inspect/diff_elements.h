@@ -22,8 +22,9 @@ struct nlmsghdr;
 
 /* An element of the kernel's. */
 struct diff_element {
-	struct element element; /* as it was read (element_read.h); the comment is its own */
-	char *raw; /* the whole of it in words, if something is not as we would have it; NULL: nothing is */
+	struct element element; /* as it was read (element_read.h) */
+	const char *
+		raw; /* the whole of it in words, if something is not as we would have it; NULL: nothing is */
 };
 
 struct diff_elements {
@@ -31,6 +32,7 @@ struct diff_elements {
 	enum container container;
 	struct diff_element *v;
 	size_t n, capacity;
+	struct arena *arena; /* of comments and words */
 };
 
 void diff_elements_init(struct diff_elements *elements, enum family family,

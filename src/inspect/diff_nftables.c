@@ -164,13 +164,11 @@ static int take_rule(void *arg, const struct nlmsghdr *message, struct err *err 
 	struct rule_list *list = arg;
 	struct arena *arena = list->comparison->arena;
 	cleanup_text struct text text = {0};
-	cleanup_free char *words = NULL;
 	struct nft_rule rule;
 
 	statement_read_rule(arena, list->comparison->family, message, &rule);
 	statement_text_rule(&text, list->comparison->family, &rule);
-	words = text_dup(&text);
-	diff_texts_add(&list->texts, key_of(list, &rule), arena_strdup(arena, words), NULL);
+	diff_texts_add(&list->texts, key_of(list, &rule), text_keep(&text, arena), NULL);
 	return 0;
 }
 

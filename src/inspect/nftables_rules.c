@@ -222,13 +222,11 @@ bool nftables_rules_asked(const struct nftables_rules *rules, const struct eleme
 const char *nftables_rules_text(struct nftables_rules *rules, struct nftables_rule *rule)
 {
 	cleanup_text struct text text = {0};
-	cleanup_free char *copy = NULL;
 
 	if (rule->text)
 		return rule->text;
 	statement_text_rule(&text, rules->writer.family, &rule->rule);
-	copy = text_dup(&text);
-	rule->text = arena_strdup(rules->arena, copy);
+	rule->text = text_keep(&text, rules->arena);
 	return rule->text;
 }
 

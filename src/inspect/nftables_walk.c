@@ -69,11 +69,9 @@ static void add_operand(const struct walk *walk, struct element *key, enum opera
 static const char *element_words(const struct machine *machine, const struct element *element)
 {
 	cleanup_text struct text text = {0};
-	cleanup_free char *copy = NULL;
 
 	statement_text_element(&text, machine->rules->writer.family, element);
-	copy = text_dup(&text);
-	return arena_strdup(machine->walk->arena, copy);
+	return text_keep(&text, machine->walk->arena);
 }
 
 /* The dice are thrown even when no element has the number, as in the kernel. */

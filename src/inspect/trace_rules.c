@@ -198,7 +198,6 @@ void trace_rules_read(struct arena *arena, enum family family, bool is_iptables,
 		      const struct nlmsghdr *message, struct trace_rule *ret)
 {
 	cleanup_text struct text text = {0};
-	cleanup_free char *words = NULL;
 	struct nft_rule_read xtables;
 	struct nft_rule rule;
 
@@ -211,8 +210,7 @@ void trace_rules_read(struct arena *arena, enum family family, bool is_iptables,
 	statement_read_rule(arena, family, message, &rule);
 	read_statements(&rule, ret);
 	statement_text_rule(&text, family, &rule);
-	words = text_dup(&text);
-	ret->text = arena_strdup(arena, words);
+	ret->text = text_keep(&text, arena);
 }
 
 static void forget_rules(void *arg)

@@ -12,6 +12,21 @@
 #include "kernel/nft_dump.h"
 #include "kernel/nft_message.h"
 
+/* Lists what is in the table, or in a chain or set of it; one: that alone. */
+static int dump(struct nft_socket *socket, enum family family, uint16_t type, const char *name,
+		bool one, const struct nft_dump_ops *ops, void *arg, struct err *err)
+{
+	const struct nft_dump_request request = {
+		.type = type,
+		.family = family,
+		.table = LAYOUT_TABLE,
+		.chain = name,
+		.one = one,
+	};
+
+	return nft_dump(socket, &request, ops, arg, err);
+}
+
 /* -- whose it is */
 
 static enum table_kind kind_of(const struct nlmsghdr *message)
@@ -49,32 +64,19 @@ static int has_kube_proxys_map(struct nft_socket *socket, enum family family, bo
 			       struct err *err)
 {
 	static const struct nft_dump_ops ops = {.message = take_set};
-	const struct nft_dump_request request = {
-		.type = NFT_MSG_GETSET,
-		.family = family,
-		.table = LAYOUT_TABLE,
-		.chain = "firewall-ips",
-		.one = true,
-	};
 	int r;
 
 	*ret = false;
-	r = nft_dump(socket, &request, &ops, ret, err);
+	r = dump(socket, family, NFT_MSG_GETSET, "firewall-ips", true, &ops, ret, err);
 	return r == -ENOENT ? 0 : r;
 }
 
 int table_find(struct nft_socket *socket, enum family family, enum table_kind *ret, struct err *err)
 {
 	static const struct nft_dump_ops ops = {.message = take_table};
-	const struct nft_dump_request request = {
-		.type = NFT_MSG_GETTABLE,
-		.family = family,
-		.table = LAYOUT_TABLE,
-		.one = true,
-	};
 	enum table_kind kind = TABLE_ABSENT;
 	bool taken_over = false;
-	int r = nft_dump(socket, &request, &ops, &kind, err);
+	int r = dump(socket, family, NFT_MSG_GETTABLE, NULL, true, &ops, &kind, err);
 
 	if (r == -ENOENT)
 		kind = TABLE_ABSENT;
@@ -109,13 +111,8 @@ int table_list_chains(struct nft_socket *socket, enum family family, struct tabl
 		      struct err *err)
 {
 	static const struct nft_dump_ops ops = {.restart = forget_chains, .message = take_chain};
-	const struct nft_dump_request request = {
-		.type = NFT_MSG_GETCHAIN,
-		.family = family,
-		.table = LAYOUT_TABLE,
-	};
 
-	return nft_dump(socket, &request, &ops, ret, err);
+	return dump(socket, family, NFT_MSG_GETCHAIN, NULL, false, &ops, ret, err);
 }
 
 void table_chains_done(struct table_chains *chains)
@@ -140,14 +137,8 @@ static int has_rules(struct nft_socket *socket, enum family family, const char *
 		     struct err *err)
 {
 	static const struct nft_dump_ops ops = {.message = count_rule};
-	const struct nft_dump_request request = {
-		.type = NFT_MSG_GETRULE,
-		.family = family,
-		.table = LAYOUT_TABLE,
-		.chain = chain,
-	};
 	size_t n = 0;
-	int r = nft_dump(socket, &request, &ops, &n, err);
+	int r = dump(socket, family, NFT_MSG_GETRULE, chain, false, &ops, &n, err);
 
 	if (r < 0 && r != -ENOENT)
 		return r;
@@ -250,13 +241,8 @@ int table_list_maps(struct nft_socket *socket, enum family family, struct table_
 		    struct err *err)
 {
 	static const struct nft_dump_ops ops = {.restart = forget_maps, .message = take_map};
-	const struct nft_dump_request request = {
-		.type = NFT_MSG_GETSET,
-		.family = family,
-		.table = LAYOUT_TABLE,
-	};
 
-	return nft_dump(socket, &request, &ops, ret, err);
+	return dump(socket, family, NFT_MSG_GETSET, NULL, false, &ops, ret, err);
 }
 
 /* -- ids */

@@ -56,12 +56,6 @@ static int dump(const struct comparison *comparison, uint16_t type, const char *
 
 /* -- what there is */
 
-static const char *const hook_names[] = {
-	[NF_INET_PRE_ROUTING] = "prerouting",   [NF_INET_LOCAL_IN] = "input",
-	[NF_INET_FORWARD] = "forward",          [NF_INET_LOCAL_OUT] = "output",
-	[NF_INET_POST_ROUTING] = "postrouting",
-};
-
 #define DECLARATION "type %s hook %s priority %d; policy %s;"
 
 static const char *declaration_of(struct arena *arena, const struct nlmsghdr *message,
@@ -79,7 +73,7 @@ static const char *declaration_of(struct arena *arena, const struct nlmsghdr *me
 	nft_message_u32(message, NFTA_CHAIN_POLICY, &policy);
 	*ret_hook = number;
 	return arena_printf(arena, DECLARATION, type ? type : "?",
-			    number < ARRAY_SIZE(hook_names) ? hook_names[number] : "?",
+			    number < HOOK_COUNT ? hook_name((enum hook)number) : "?",
 			    (int)nl_attr_u32(v[NFTA_HOOK_PRIORITY]),
 			    policy == NF_ACCEPT ? "accept" : "drop");
 }
@@ -227,13 +221,13 @@ static void compare_declarations(const struct comparison *comparison,
 	const char *none = "(at no hook)";
 	size_t at[DIFF_SIDES] = {0};
 
-	if (!wanted && !kernel)
+	wanted = wanted ? wanted : none;
+	kernel = kernel ? kernel : none;
+	if (streq(wanted, kernel))
 		return;
-	if (wanted && kernel && streq(wanted, kernel))
-		return;
-	diff_put(comparison->diff, place, '-', at, wanted ? wanted : none, NULL);
+	diff_put(comparison->diff, place, '-', at, wanted, NULL);
 	at[DIFF_WANTED] = 1;
-	diff_put(comparison->diff, place, '+', at, kernel ? kernel : none, NULL);
+	diff_put(comparison->diff, place, '+', at, kernel, NULL);
 }
 
 static int compare_chain(const struct comparison *comparison, const struct nftables_chain *chain,
@@ -332,9 +326,8 @@ static bool is_met(const struct comparison *comparison, const struct kernel_chai
 	while (chain->declaration && (wanted = map_next(&comparison->wanted->chains, &at))) {
 		const struct chain_hook *hook = chain_hook(wanted->chain.id);
 
-		if (hook && nftables_rules_met(comparison->wanted, wanted) &&
-		    chain->hook < ARRAY_SIZE(hook_names) &&
-		    streq(hook->hook, hook_names[chain->hook]))
+		if (hook && hook->hook_number == chain->hook &&
+		    nftables_rules_met(comparison->wanted, wanted))
 			return true;
 	}
 	return false;
@@ -415,11 +408,12 @@ static void add_containers(const struct comparison *comparison)
 	for (size_t i = 0; i < comparison->containers.count; i++) {
 		const struct diff_place place =
 			place_of(comparison, map_get(&comparison->containers, names[i]), names[i]);
-		bool known = false;
+		enum container known;
+		uint32_t number;
 
-		for (enum container c = 0; c < CONTAINER_FIXED_COUNT; c++)
-			known = known || streq(container_types[c].name, names[i]);
-		if (!known && !map_get(&comparison->wanted->clients, names[i]))
+		if ((!container_parse(names[i], &known, &number) ||
+		     known >= CONTAINER_FIXED_COUNT) &&
+		    !map_get(&comparison->wanted->clients, names[i]))
 			put_chain(comparison, &place, '+', NULL, NULL);
 	}
 }

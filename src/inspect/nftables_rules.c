@@ -20,12 +20,6 @@ struct nftables_chain *nftables_rules_chain(const struct nftables_rules *rules, 
 
 /* -- the writer */
 
-static void tell_container(struct writer *writer, enum container container)
-{
-	(void)writer;
-	(void)container;
-}
-
 static void tell_clients(struct writer *writer, const struct clients_map *map)
 {
 	struct nftables_rules *rules = (struct nftables_rules *)writer;
@@ -80,34 +74,13 @@ static void tell_add(struct writer *writer, const struct element *element)
 	rules->sorted = false;
 }
 
-/* Among as many as a map has it is looked for from the end: what goes came last, as a rule. */
-static void tell_remove(struct writer *writer, const struct element *element)
-{
-	struct nftables_rules *rules = (struct nftables_rules *)writer;
-	struct element_list *list = &rules->elements;
-
-	for (size_t i = list->n; i-- > 0;) {
-		if (element_compare(&list->v[i], element) != 0)
-			continue;
-		list->n--;
-		memmove(&list->v[i], &list->v[i + 1], (list->n - i) * sizeof(*list->v));
-		return;
-	}
-}
-
+/* Of a full sync, which makes all of it anew: nothing is removed. */
 static const struct writer_ops keeping = {
-	.container = tell_container,
 	.clients = tell_clients,
 	.chain = tell_chain,
 	.rule = tell_rule,
 	.add = tell_add,
-	.remove = tell_remove,
 };
-
-struct writer *nftables_rules_writer(struct nftables_rules *rules)
-{
-	return &rules->writer;
-}
 
 void nftables_rules_plan_state(struct nftables_rules *rules, struct state *state,
 			       const struct plan_delta *delta, const struct host *host)

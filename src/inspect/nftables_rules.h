@@ -3,11 +3,10 @@
 
 /*
  * Table kube-proxy of one family, kept so that packets can walk it: a writer (writer.h) that
- * remembers chains, rules and elements.
+ * remembers the chains, rules and elements of a full sync.
  *
  *	struct nftables_rules *rules = nftables_rules_new(FAMILY_IPV4);
- *	state_write_chains(state, nftables_rules_writer(rules));
- *	state_write_elements(state, nftables_rules_writer(rules));
+ *	nftables_rules_plan(rules, &settings, delta, &host, false);
  *	way = nftables_rules_walk(rules, &packet, &host);
  *
  * An element that was not told is not there: to explain one Service, the chains and that Service's
@@ -47,7 +46,6 @@ struct nftables_rules {
 
 struct nftables_rules *nftables_rules_new(enum family family);
 struct nftables_rules *nftables_rules_free(struct nftables_rules *rules); /* accepts NULL */
-struct writer *nftables_rules_writer(struct nftables_rules *rules);
 
 /*
  * All that a first, full sync would write, which is what a full delta asks for; live: with the ids that this node's

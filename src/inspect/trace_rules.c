@@ -105,48 +105,34 @@ static enum effect effect_of_name(const char *name)
 static enum effect effect_of_raw(const struct statement *statement)
 {
 	struct nl_attrs list = {statement->raw, statement->raw_size};
-	enum effect effect = 0, found;
+	enum effect effect = 0;
 	struct nft_expr expr;
 
 	while (nft_expr_next(&list, &expr) > 0) {
-		found = effect_of_name(expr.name);
 		if (streq(expr.name, "nat"))
-			found = nl_attr_u32(expr.v[NFTA_NAT_TYPE]) == NFT_NAT_DNAT
-					? EFFECT_TRANSLATE
-					: EFFECT_MASQUERADE;
-		effect = found ? found : effect;
+			effect = nl_attr_u32(expr.v[NFTA_NAT_TYPE]) == NFT_NAT_DNAT
+					 ? EFFECT_TRANSLATE
+					 : EFFECT_MASQUERADE;
+		else if (effect_of_name(expr.name))
+			effect = effect_of_name(expr.name);
 	}
 	return effect;
 }
 
-static enum effect effect_of_statement(const struct statement *statement)
-{
-	switch (statement->kind) {
-	case STATEMENT_SET_MARK:
-		return EFFECT_MARK;
-	case STATEMENT_UPDATE:
-		return EFFECT_REMEMBER;
-	case STATEMENT_DNAT:
-		return EFFECT_TRANSLATE;
-	case STATEMENT_MASQUERADE:
-		return EFFECT_MASQUERADE;
-	case STATEMENT_REJECT:
-		return EFFECT_REJECT;
-	case STATEMENT_RAW:
-		return effect_of_raw(statement);
-	default:
-		return 0;
-	}
-}
-
 static void read_statements(const struct nft_rule *rule, struct trace_rule *ret)
 {
+	static const enum effect effects[STATEMENT_COUNT] = {
+		[STATEMENT_SET_MARK] = EFFECT_MARK,  [STATEMENT_UPDATE] = EFFECT_REMEMBER,
+		[STATEMENT_DNAT] = EFFECT_TRANSLATE, [STATEMENT_MASQUERADE] = EFFECT_MASQUERADE,
+		[STATEMENT_REJECT] = EFFECT_REJECT,
+	};
+
 	for (size_t i = 0; i < rule->n; i++) {
 		const struct statement *statement = &rule->v[i];
-		enum effect effect = effect_of_statement(statement);
+		enum effect effect = statement->kind == STATEMENT_RAW ? effect_of_raw(statement)
+								      : effects[statement->kind];
 
-		if (effect)
-			ret->effect = effect;
+		ret->effect = effect ? effect : ret->effect;
 		if (statement->kind == STATEMENT_DNAT &&
 		    (statement->container == CONTAINER_AFFINITY_ENDPOINTS ||
 		     statement->container == CONTAINER_LOCAL_AFFINITY_ENDPOINTS))
@@ -154,32 +140,18 @@ static void read_statements(const struct nft_rule *rule, struct trace_rule *ret)
 	}
 }
 
-static enum effect effect_of_target(const struct target *target)
-{
-	switch (target->kind) {
-	case TARGET_MARK_OR:
-		return EFFECT_MARK;
-	case TARGET_MARK_XOR:
-		return EFFECT_UNMARK;
-	case TARGET_DNAT:
-		return EFFECT_TRANSLATE;
-	case TARGET_MASQUERADE:
-		return EFFECT_MASQUERADE;
-	case TARGET_REJECT:
-		return EFFECT_REJECT;
-	case TARGET_OTHER:
-		return effect_of_name(target->chain);
-	default:
-		return 0;
-	}
-}
-
 static void read_iptables(struct arena *arena, const struct rule *rule, struct trace_rule *ret)
 {
+	static const enum effect effects[TARGET_COUNT] = {
+		[TARGET_MARK_OR] = EFFECT_MARK,   [TARGET_MARK_XOR] = EFFECT_UNMARK,
+		[TARGET_DNAT] = EFFECT_TRANSLATE, [TARGET_MASQUERADE] = EFFECT_MASQUERADE,
+		[TARGET_REJECT] = EFFECT_REJECT,
+	};
 	const struct target *target = &rule->target;
 	char text[ADDR_PORT_TEXT_MAX];
 
-	ret->effect = effect_of_target(target);
+	ret->effect = target->kind == TARGET_OTHER ? effect_of_name(target->chain)
+						   : effects[target->kind];
 	for (size_t i = 0; i < rule->n_matches; i++) {
 		if (rule->matches[i].kind == MATCH_RECENT_CHECK)
 			ret->recalls = true;

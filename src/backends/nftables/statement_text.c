@@ -261,39 +261,26 @@ static void put_verdict(struct text *text, const struct element *element)
 	}
 }
 
-static void put_data(struct text *text, enum family family, const struct element *element)
+static void put_fields(struct text *text, enum family family, const enum container_field *fields,
+		       const uint8_t *at)
 {
-	const uint8_t *data = element->bytes + element->key_size;
-
-	switch (container_types[element->container].data) {
-	case DATA_VERDICT:
-		put_verdict(text, element);
-		break;
-	case DATA_ENDPOINT:
-		text_str(text, " : ");
-		put_addr(text, family, data);
-		text_str(text, " . ");
-		put_port(text, data + addr_bytes(family));
-		break;
-	case DATA_ID:
-		text_str(text, " : ");
-		put_id(text, data);
-		break;
-	default:
-		break;
+	for (size_t i = 0; i < CONTAINER_FIELDS && fields[i]; i++) {
+		text_str(text, i > 0 ? " . " : "");
+		at = put_field(text, family, fields[i], at);
 	}
 }
+
+/* What data are made of, verdicts aside. */
+static const enum container_field data_fields[DATA_COUNT][CONTAINER_FIELDS] = {
+	[DATA_ENDPOINT] = {FIELD_ADDRESS, FIELD_PORT},
+	[DATA_ID] = {FIELD_ID},
+};
 
 void statement_text_key(struct text *text, enum family family, const struct element *element)
 {
 	const struct container_type *type = &container_types[element->container];
-	const uint8_t *at = element->bytes;
 
-	for (size_t i = 0; i < CONTAINER_FIELDS && type->key[i]; i++) {
-		if (i > 0)
-			text_str(text, " . ");
-		at = put_field(text, family, type->key[i], at);
-	}
+	put_fields(text, family, type->key, element->bytes);
 	if (type->ranges && element->prefix < addr_bits(family))
 		text_printf(text, "/%u", element->prefix);
 	if (element->comment)
@@ -302,39 +289,32 @@ void statement_text_key(struct text *text, enum family family, const struct elem
 
 void statement_text_element(struct text *text, enum family family, const struct element *element)
 {
+	enum container_data data = container_types[element->container].data;
+
 	statement_text_key(text, family, element);
-	put_data(text, family, element);
+	if (data == DATA_VERDICT)
+		put_verdict(text, element);
+	else if (data != DATA_NONE)
+		text_str(text, " : ");
+	put_fields(text, family, data_fields[data], element->bytes + element->key_size);
 }
 
 /* -- types of containers */
 
-static const char *field_type(enum family family, enum container_field field)
-{
-	switch (field) {
-	case FIELD_ADDRESS:
-		return family == FAMILY_IPV4 ? "ipv4_addr" : "ipv6_addr";
-	case FIELD_PROTOCOL:
-		return "inet_proto";
-	case FIELD_PORT:
-		return "inet_service";
-	default:
-		return "classid";
-	}
-}
-
 /* Numbers have no type of their own in nft: slots are said to be what they are made by. */
-static const char *field_typeof(enum family family, enum container_field field)
+static void put_types(struct text *text, enum family family, const enum container_field *fields,
+		      bool slots)
 {
-	switch (field) {
-	case FIELD_ADDRESS:
-		return family == FAMILY_IPV4 ? "ip daddr" : "ip6 daddr";
-	case FIELD_PROTOCOL:
-		return "meta l4proto";
-	case FIELD_PORT:
-		return "th dport";
-	default:
-		return "numgen random mod 2";
-	}
+	static const char *const words[FIELD_COUNT][2][FAMILY_COUNT] = {
+		[FIELD_ADDRESS] = {{"ipv4_addr", "ipv6_addr"}, {"ip daddr", "ip6 daddr"}},
+		[FIELD_PROTOCOL] = {{"inet_proto", "inet_proto"}, {"meta l4proto", "meta l4proto"}},
+		[FIELD_PORT] = {{"inet_service", "inet_service"}, {"th dport", "th dport"}},
+		[FIELD_SLOT] = {[1] = {"numgen random mod 2", "numgen random mod 2"}},
+		[FIELD_ID] = {{"classid", "classid"}},
+	};
+
+	for (size_t i = 0; i < CONTAINER_FIELDS && fields[i]; i++)
+		text_printf(text, "%s%s", i > 0 ? " . " : "", words[fields[i]][slots][family]);
 }
 
 void statement_text_type(struct text *text, enum family family, enum container container)
@@ -343,15 +323,8 @@ void statement_text_type(struct text *text, enum family family, enum container c
 	bool slots = container_has_slots(container);
 
 	text_str(text, slots ? "typeof " : "type ");
-	for (size_t i = 0; i < CONTAINER_FIELDS && type->key[i]; i++)
-		text_printf(text, "%s%s", i > 0 ? " . " : "",
-			    slots ? field_typeof(family, type->key[i])
-				  : field_type(family, type->key[i]));
-	if (type->data == DATA_VERDICT)
-		text_str(text, " : verdict");
-	else if (type->data == DATA_ID)
-		text_str(text, " : classid");
-	else if (type->data == DATA_ENDPOINT)
-		text_printf(text, slots ? " : %s daddr . th dport" : " : %s . inet_service",
-			    slots ? ip(family) : field_type(family, FIELD_ADDRESS));
+	put_types(text, family, type->key, slots);
+	if (type->data != DATA_NONE)
+		text_str(text, type->data == DATA_VERDICT ? " : verdict" : " : ");
+	put_types(text, family, data_fields[type->data], slots);
 }

@@ -2,7 +2,7 @@
 
 /* Chain cluster-ips-check as ServiceCIDRs come and go: what a full sync and what a difference writes, in nft's words. */
 
-#include "backends/nftables/script_writer.h"
+#include "backends/nftables/script.h"
 #include "backends/nftables/state.h"
 #include "plan_feed.h"
 #include "plan_world.h"

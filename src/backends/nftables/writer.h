@@ -3,7 +3,7 @@
 
 /*
  * Who hears what is to be written to table kube-proxy of one family: a netlink transaction
- * (batch_writer.h), a script for nft (script_writer.h), or a count. All of it is said in an order
+ * (batch_writer.h), a script for nft (script.h), or a count. All of it is said in an order
  * in which each thing is there before it is named.
  */
 

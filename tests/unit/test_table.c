@@ -8,9 +8,12 @@
 
 #include "backends/nftables/batch_writer.h"
 #include "backends/nftables/layout.h"
+#include "backends/nftables/statement_read.h"
+#include "backends/nftables/statement_text.h"
 #include "backends/nftables/table.h"
 #include "fake_tools.h"
 #include "kernel/nft_batch.h"
+#include "kernel/nft_dump.h"
 #include "kernel/nft_socket.h"
 
 static struct nft_socket *socket_;
@@ -251,6 +254,137 @@ static void a_list_of_what_is_not_there_is_an_error(void **state attr_unused)
 	affinity_ids_done(&ids);
 }
 
+/* -- rules */
+
+/* Says what it is told to a batch, and keeps the rules. */
+struct recorder {
+	struct writer writer;
+	struct batch_writer batch;
+	struct nft_rule rules[512];
+	size_t n;
+};
+
+static void record_chain(struct writer *writer, struct chain chain)
+{
+	struct batch_writer *batch = &((struct recorder *)writer)->batch;
+
+	batch->writer.ops->chain(&batch->writer, chain);
+}
+
+static void record_clients(struct writer *writer, const struct clients_map *map)
+{
+	struct batch_writer *batch = &((struct recorder *)writer)->batch;
+
+	batch->writer.ops->clients(&batch->writer, map);
+}
+
+static void record_rule(struct writer *writer, const struct nft_rule *rule)
+{
+	struct recorder *recorder = (struct recorder *)writer;
+
+	assert_true(recorder->n < ARRAY_SIZE(recorder->rules));
+	recorder->rules[recorder->n++] = *rule;
+	recorder->batch.writer.ops->rule(&recorder->batch.writer, rule);
+}
+
+static const struct writer_ops recording = {
+	.chain = record_chain, .clients = record_clients, .rule = record_rule};
+
+static void write_layout(struct recorder *recorder, const struct settings *settings)
+{
+	const struct prefix cidr = {.addr.family = (uint8_t)settings->family, .length = 12};
+	const struct layout_facts facts = {settings, &cidr, 1, true};
+	const struct layout_affinity affinity = {.number = 7,
+						 .seconds = 10800,
+						 .protocol = PROTOCOL_UDP,
+						 .local = true,
+						 .clients = 10,
+						 .comment = "a/b"};
+	struct writer *writer = &recorder->writer;
+
+	layout_fixed_chains(writer);
+	for (uint32_t n = 1; n < 4; n += 2)
+		for (enum chain_id id = CHAIN_PICK; id < CHAIN_PICKS_END; id++)
+			layout_numbered(writer, settings, (struct chain){id, n});
+	layout_affinity_maps(writer, &affinity);
+	for (enum chain_id id = CHAIN_RECALL; id <= CHAIN_REMEMBER_PORT; id++) {
+		record_chain(writer, (struct chain){id, affinity.number});
+		layout_affinity_rules(writer, &affinity, id);
+	}
+	for (enum chain_id id = 0; id < CHAIN_FIXED_COUNT; id++)
+		layout_rules(writer, &facts, id);
+}
+
+struct listing {
+	struct arena *arena;
+	struct recorder *recorder;
+	size_t n;
+};
+
+/* Rules of a chain come in their order, so of equal ones any will do. */
+static int check_listed(void *arg, const struct nlmsghdr *message, struct err *err attr_unused)
+{
+	struct listing *listing = arg;
+	struct recorder *recorder = listing->recorder;
+	struct nft_rule rule;
+	bool found = false;
+
+	statement_read_rule(listing->arena, recorder->writer.family, message, &rule);
+	for (size_t i = 0; i < recorder->n && !found; i++)
+		found = rule.chain.id == recorder->rules[i].chain.id &&
+			rule.chain.number == recorder->rules[i].chain.number &&
+			nft_rule_equal(&rule, &recorder->rules[i]);
+	if (!found) {
+		cleanup_text struct text text = {0};
+
+		statement_text_rule(&text, recorder->writer.family, &rule);
+		fail_msg("%s is not what was written", text_dup(&text));
+	}
+	listing->n++;
+	return 0;
+}
+
+static void check_rules(enum family family, const struct detector *detector)
+{
+	static const struct nft_dump_ops ops = {.message = check_listed};
+	const struct nft_dump_request request = {
+		.type = NFT_MSG_GETRULE, .family = family, .table = LAYOUT_TABLE};
+	struct settings settings = {
+		.family = family, .masquerade_mark = 0x4000, .detector = *detector};
+	cleanup_nft_batch struct nft_batch *batch = nft_batch_new();
+	cleanup_arena struct arena *arena = arena_new(65536);
+	cleanup_free struct recorder *recorder = xcalloc(1, sizeof(*recorder));
+	struct listing listing = {arena, recorder, 0};
+	struct err err;
+
+	make_ours(family);
+	node_ports_init(&settings.node_ports, family, NULL, 0);
+	recorder->writer = (struct writer){.ops = &recording, .family = family};
+	batch_writer_init(&recorder->batch, family, LAYOUT_TABLE, batch);
+	write_layout(recorder, &settings);
+	batch_writer_done(&recorder->batch);
+	if (nft_batch_commit(socket_, batch, 0, NULL, NULL, &err) < 0 ||
+	    nft_dump(socket_, &request, &ops, &listing, &err) < 0)
+		fail_msg("%s", err.text);
+	assert_int_equal(listing.n, recorder->n);
+	assert_true(listing.n > 80);
+	node_ports_done(&settings.node_ports);
+	nft("flush ruleset");
+}
+
+static void the_kernel_lists_each_rule_as_it_was_written(void **state attr_unused)
+{
+	for (enum family family = 0; family < FAMILY_COUNT; family++) {
+		const struct prefix cidr = {.addr = {(uint8_t)family, {0xfd}}, .length = 16};
+
+		check_rules(family, &(struct detector){.kind = DETECTOR_CIDR, .cidr = cidr});
+		check_rules(family,
+			    &(struct detector){.kind = DETECTOR_BRIDGE, .interface = "cni0"});
+		check_rules(family,
+			    &(struct detector){.kind = DETECTOR_INTERFACE, .interface = "veth"});
+	}
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -265,6 +399,7 @@ int main(void)
 		T(a_list_of_clients_can_be_left),
 		T(maps_of_clients_are_listed),
 		T(a_list_of_what_is_not_there_is_an_error),
+		T(the_kernel_lists_each_rule_as_it_was_written),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -51,13 +51,7 @@ static void tell_rule(struct writer *writer, const struct nft_rule *rule)
 	struct nftables_rule *kept = arena_alloc(rules->arena, sizeof(*kept));
 
 	assert(chain); /* it is told before its rules */
-	kept->rule = *rule;
-	if (rule->comment)
-		kept->rule.comment = arena_strdup(rules->arena, rule->comment);
-	for (size_t i = 0; i < rule->n; i++)
-		if (rule->v[i].interface)
-			kept->rule.v[i].interface =
-				arena_strdup(rules->arena, rule->v[i].interface);
+	kept->rule = *rule; /* what it names are words of the layout, or settings */
 	array_grow(&chain->v, &chain->capacity, chain->n, sizeof(*chain->v));
 	chain->v[chain->n++] = kept;
 	kept->position = chain->n;

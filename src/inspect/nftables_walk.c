@@ -155,6 +155,7 @@ static bool holds(struct machine *machine, struct progress *progress,
 
 /* -- words */
 
+/* What could have masqueraded, or decided by who sends, and did not; NULL: it is not told. */
 static const char *miss_words(struct walk *walk, const struct statement *failing)
 {
 	char addr[ADDR_TEXT_MAX], prefix[PREFIX_TEXT_MAX];
@@ -182,18 +183,6 @@ static const char *miss_words(struct walk *walk, const struct statement *failing
 	default:
 		return NULL;
 	}
-}
-
-/* What could have masqueraded, or decided by who sends, and did not. */
-static bool miss_counts(const struct progress *progress)
-{
-	const struct statement *failing = progress->failing;
-
-	if (failing->kind == STATEMENT_IN)
-		return failing->container == CONTAINER_HAIRPIN_CONNECTIONS ||
-		       failing->container == CONTAINER_SOURCE_RANGES;
-	return failing->kind == STATEMENT_SOURCE || failing->kind == STATEMENT_INTERFACE ||
-	       failing->kind == STATEMENT_FROM_NODE || failing->kind == STATEMENT_MARKED;
 }
 
 static enum masquerade mark_reason(const struct progress *progress)
@@ -423,12 +412,10 @@ static bool walk_rule(struct machine *machine, const struct nftables_chain *chai
 		flow = execute(machine, &progress, &rule->rule.v[i], ret_end);
 	if (flow == FLOW_LEAVE)
 		return true;
-	if (flow == FLOW_NEXT && progress.acted) {
-		note(machine, &progress);
-	} else if (progress.failing && miss_counts(&progress)) {
+	if (progress.failing)
 		progress.step.note = miss_words(machine->walk, progress.failing);
+	if (progress.failing ? progress.step.note != NULL : flow == FLOW_NEXT && progress.acted)
 		note(machine, &progress);
-	}
 	return false;
 }
 

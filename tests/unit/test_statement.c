@@ -368,6 +368,26 @@ static void almost_is_raw(void **state attr_unused)
 	assert_int_equal(rule.v[0].kind, STATEMENT_RAW);
 }
 
+/* tcp dport 22 drop, as people write it */
+static void raw_values_are_bytes(void **state attr_unused)
+{
+	_Alignas(struct nlmsghdr) char buffer[MESSAGE_SIZE] = {0};
+	cleanup_arena struct arena *arena = arena_new(4096);
+	struct nlmsghdr *message = begin_rule(buffer);
+	struct nlattr *list = mnl_attr_nest_start(message, NFTA_RULE_EXPRESSIONS);
+	const uint16_t port = htons(22);
+	struct nft_rule rule;
+
+	nft_expr_protocol(message, NFT_REG_1, 6);
+	nft_expr_dport(message, NFT_REG_1);
+	nft_expr_cmp(message, NFT_REG_1, NFT_CMP_EQ, &port, sizeof(port));
+	nft_expr_verdict(message, NF_DROP, NULL);
+	mnl_attr_nest_end(message, list);
+	statement_read_rule(arena, FAMILY_IPV4, message, &rule);
+	expect_words(&rule, FAMILY_IPV4,
+		     "meta l4proto tcp [payload 1 2 2 2] [cmp 1 0 0x0016] drop");
+}
+
 static void a_long_rule_ends_raw(void **state attr_unused)
 {
 	_Alignas(struct nlmsghdr) char buffer[MESSAGE_SIZE] = {0};
@@ -461,6 +481,7 @@ int main(void)
 		cmocka_unit_test(what_is_not_ours_is_raw),
 		cmocka_unit_test(what_is_like_ours_is_told_in_words),
 		cmocka_unit_test(almost_is_raw),
+		cmocka_unit_test(raw_values_are_bytes),
 		cmocka_unit_test(a_long_rule_ends_raw),
 		cmocka_unit_test(hostile_bytes_are_bounded),
 		cmocka_unit_test(names_of_chains_are_read),

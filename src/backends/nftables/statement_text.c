@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <endian.h>
+#include <linux/netfilter/nf_tables.h>
 
 #include "kernel/nft_expr.h"
 
@@ -65,24 +66,29 @@ static void put_words(struct text *text, const char *words)
 		text_add(text, (unsigned char)*words < ' ' || *words == '\177' ? "?" : words, 1);
 }
 
-/* Numbers, names, and bytes; of those not too many. */
+/* Numbers, names, and bytes; of those not too many. A value is printed without what it is wrapped in. */
 static void put_attribute(struct text *text, const struct nlattr *attribute)
 {
+	const struct nlattr *value = nl_attr_find(nl_attr_nest(attribute), NFTA_DATA_VALUE);
+	const char *words = nl_attr_text(attribute);
 	size_t n;
 	const uint8_t *bytes = nl_attr_bytes(attribute, &n);
-	const char *words = nl_attr_text(attribute);
 
 	if (n == sizeof(uint32_t)) {
 		text_printf(text, " %u", nl_attr_u32(attribute));
-	} else if (words && strlen(words) == n - 1) {
+		return;
+	}
+	if (words && strlen(words) == n - 1) {
 		text_str(text, " ");
 		put_words(text, words);
-	} else {
-		text_str(text, " 0x");
-		for (size_t i = 0; i < MIN(n, RAW_BYTES); i++)
-			text_printf(text, "%02x", bytes[i]);
-		text_str(text, n > RAW_BYTES ? "..." : "");
+		return;
 	}
+	if (value)
+		bytes = nl_attr_bytes(value, &n);
+	text_str(text, " 0x");
+	for (size_t i = 0; i < MIN(n, RAW_BYTES); i++)
+		text_printf(text, "%02x", bytes[i]);
+	text_str(text, n > RAW_BYTES ? "..." : "");
 }
 
 /* [name attribute ...] for each expression; "[?]" for what is none. */

@@ -9,6 +9,10 @@
  * claims, in the order of address_owners_compare(): who is first owns it; the others wait, and the next
  * in line takes over when the owner goes.
  *
+ * Plans say the same (plan/withheld.h), but only of what is wanted. A Service that the kernel refused stays with the plan
+ * that it had (state.h), and may so keep what the next owner's plan has already; who of the two is first is decided here.
+ * One Service may also name a destination with two of its ports.
+ *
  * A sync changes the claims of services first, and then goes through the destinations touched:
  * `owner` is what the kernel has, the first claim is what it is to have. claims_settle() makes the
  * one the other, once the kernel has agreed.

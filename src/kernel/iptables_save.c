@@ -61,8 +61,6 @@ bool iptables_save_jump(const char *line, struct iptables_jump *ret)
 		if (leads && !copy_word(word, n, jump.target, sizeof(jump.target)))
 			return false;
 		leads = n == 2 && word[0] == '-' && (word[1] == 'j' || word[1] == 'g');
-		if (leads)
-			jump.goes = word[1] == 'g';
 	}
 	*ret = jump;
 	return jump.target[0] != '\0';

@@ -12,7 +12,6 @@ size_t iptables_save_chain(const char *line);
 struct iptables_jump {
 	char chain[64];
 	char target[64];
-	bool goes; /* by -g: from there nothing comes back to this rule's chain */
 };
 
 /* False when the line is no rule, leads nowhere, or has longer names. */

@@ -201,8 +201,8 @@ struct stored_chain *kernel_rules_chain(struct kernel_rules *kernel, enum table 
 
 struct listing {
 	struct arena *arena;
-	const char **lines;
-	size_t n, capacity;
+	struct stored_chain *chain;
+	size_t n;
 };
 
 /* -P and -N come first, and are no rules. */
@@ -212,18 +212,19 @@ static void on_listed_line(void *arg, const char *line, size_t length attr_unuse
 
 	if (!has_prefix(line, "-A "))
 		return;
-	array_grow(&listing->lines, &listing->capacity, listing->n, sizeof(*listing->lines));
-	listing->lines[listing->n++] = arena_strdup(listing->arena, line);
+	if (listing->n < listing->chain->n)
+		listing->chain->v[listing->n]->text = arena_strdup(listing->arena, line);
+	listing->n++;
 }
 
 static void on_listed(void *arg attr_unused, int r attr_unused, struct err *err attr_unused)
 {
 }
 
-/* Without the programs, they have the names of what is not understood. */
+/* Without the programs, or if the chain is another one by now, they have the names of what is not understood. */
 static void list_chain(struct kernel_rules *kernel, struct stored_chain *chain)
 {
-	struct listing listing = {.arena = kernel->rules->arena};
+	struct listing listing = {.arena = kernel->rules->arena, .chain = chain};
 	struct iptables_tool *tool = NULL;
 	struct err ignored;
 
@@ -235,9 +236,8 @@ static void list_chain(struct kernel_rules *kernel, struct stored_chain *chain)
 			   &listing);
 	iptables_tool_finish(tool);
 	iptables_tool_close(tool);
-	for (size_t i = 0; listing.n == chain->n && i < chain->n; i++)
-		chain->v[i]->text = listing.lines[i];
-	free(listing.lines);
+	for (size_t i = 0; listing.n != chain->n && i < chain->n; i++)
+		chain->v[i]->text = NULL;
 }
 
 static bool is_understood(const struct stored_rule *rule)

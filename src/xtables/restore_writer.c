@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "xtables/restore_writer.h"
 
+#include "xtables/rule_parse.h"
+
 /*
  * A rule becomes one line, put together in place and added to the text at once. Chain lines must
  * stand before all rules of their table while rules and chains are said in one stream, so each
@@ -113,24 +115,6 @@ void restore_rule_words(const struct rule *rule, struct text *ret)
 		text_add(ret, line + 1, (size_t)(end - line - 1));
 }
 
-/* Cuts the next word off the line: up to a blank, or between quotes. NULL: there is none. */
-static char *cut_word(char **at)
-{
-	char *word = *at + strspn(*at, " ");
-	char end = ' ';
-
-	if (!*word)
-		return NULL;
-	if (*word == '"') {
-		word++;
-		end = '"';
-	}
-	*at = strchrnul(word, end);
-	if (**at)
-		*(*at)++ = '\0';
-	return word;
-}
-
 char **restore_rule_argv(const struct rule *rule, struct arena *arena, size_t *ret_n)
 {
 	char line[RULE_TEXT_MAX];
@@ -141,7 +125,7 @@ char **restore_rule_argv(const struct rule *rule, struct arena *arena, size_t *r
 
 	*put_rule_words(line, rule, RULE_FORM_RESTORE) = '\0';
 	argv = arena_array(arena, strlen(line) / 2 + 1, sizeof(*argv));
-	while ((word = cut_word(&at)))
+	while ((word = rule_next_word(&at)))
 		argv[n++] = arena_strdup(arena, word);
 	*ret_n = n;
 	return argv;

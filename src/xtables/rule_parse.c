@@ -18,8 +18,7 @@ struct parsing {
 	bool full;   /* there are more matches than a rule holds */
 };
 
-/* Cuts the next word off: up to a blank, or between quotes, where a letter behind a backslash is itself. */
-static char *next_word(char **at)
+char *rule_next_word(char **at)
 {
 	char *word = *at + strspn(*at, " "), *from = word, *to = word;
 	bool quoted = *word == '"';
@@ -127,7 +126,7 @@ static bool take_match(struct parsing *parsing, const char *word, char **rest)
 		if (!streq(word, matches[i].word))
 			continue;
 		if (matches[i].has_value)
-			value = next_word(rest);
+			value = rule_next_word(rest);
 		if (value) {
 			struct match *match = add(parsing, matches[i].kind);
 
@@ -149,7 +148,7 @@ static bool take_recent(struct parsing *parsing, const char *word, char **rest)
 	if (!match || (match->kind != MATCH_RECENT_CHECK && match->kind != MATCH_RECENT_SET) ||
 	    (!streq(word, "--seconds") && !streq(word, "--name")))
 		return false;
-	value = next_word(rest);
+	value = rule_next_word(rest);
 	if (value && streq(word, "--name"))
 		match->recent.name = value;
 	else if (value)
@@ -164,7 +163,7 @@ static bool take_protocol(struct parsing *parsing, const char *word, char **rest
 
 	if (!streq(word, "-p") && !streq(word, "-m"))
 		return false;
-	name = next_word(rest);
+	name = rule_next_word(rest);
 	for (enum protocol protocol = 0; name && protocol < PROTOCOL_COUNT; protocol++) {
 		if (!streq(name, protocol_name(protocol)))
 			continue;
@@ -226,7 +225,7 @@ static bool take_target(struct parsing *parsing, const char *word, char **rest)
 	    !(target->kind == TARGET_DNAT && streq(word, "--to-destination")) &&
 	    !(target->kind == TARGET_MARK_XOR && streq(word, "--set-xmark")))
 		return false;
-	value = next_word(rest);
+	value = rule_next_word(rest);
 	if (!value)
 		return true;
 	if (word[1] != '-')
@@ -244,7 +243,7 @@ static void parse_words(struct parsing *parsing, char *rest)
 {
 	const char *word;
 
-	while ((word = next_word(&rest))) {
+	while ((word = rule_next_word(&rest))) {
 		bool invert = streq(word, "!");
 
 		if (!invert && !take_match(parsing, word, &rest) &&
@@ -269,7 +268,7 @@ bool rule_parse(const char *line, enum family family, struct arena *arena, struc
 	if (!has_prefix(line, "-A "))
 		return false;
 	rest = arena_strdup(arena, line + strlen("-A "));
-	rule_init(ret, TABLE_COUNT, next_word(&rest));
+	rule_init(ret, TABLE_COUNT, rule_next_word(&rest));
 	if (!ret->chain)
 		return false;
 	parse_words(&parsing, rest);

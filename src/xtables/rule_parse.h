@@ -15,3 +15,9 @@
  * is not in the line.
  */
 bool rule_parse(const char *line, enum family family, struct arena *arena, struct rule *ret);
+
+/*
+ * Cuts the next word off a line: up to a blank, or between quotes, where a letter behind a backslash is
+ * itself. NULL: there is none.
+ */
+char *rule_next_word(char **at);

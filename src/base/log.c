@@ -2,7 +2,6 @@
 #include "base/log.h"
 
 #include <errno.h>
-#include <event2/event.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/log_sink.h"
+#include "base/loop.h"
 #include "base/siphash.h"
 
 /*
@@ -283,13 +283,10 @@ static uint64_t object_of(const struct log_site *site, const char *message,
 
 static void release_at(int64_t due_ns)
 {
-	struct timeval delay;
-
 	if (!running.release || due_ns >= running.due_ns)
 		return;
 	running.due_ns = due_ns;
-	clock_to_timeval(due_ns - clock_now_ns(), &delay);
-	event_add(running.release, &delay);
+	loop_arm(running.release, due_ns - clock_now_ns());
 }
 
 /* Is the line to be written now? */
@@ -436,9 +433,8 @@ void log_attach(struct event_base *loop)
 	if (!running.on)
 		return;
 	log_sink_attach(&sink, loop);
-	if (running.release)
-		event_free(running.release);
-	running.release = loop ? evtimer_new(loop, on_release, NULL) : NULL;
+	loop_free(running.release);
+	running.release = loop ? loop_timer(loop, on_release, NULL) : NULL;
 	running.due_ns = INT64_MAX;
 	release_at(log_limit_due(&running.limit));
 }

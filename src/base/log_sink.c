@@ -2,7 +2,6 @@
 #include "base/log_sink.h"
 
 #include <errno.h>
-#include <event2/event.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
@@ -13,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/loop.h"
 #include "base/oom.h"
 
 #define TURN_BYTES (64 * 1024) /* that one call from the loop writes */
@@ -218,9 +218,7 @@ void log_sink_open(struct log_sink *sink, int fd)
 
 void log_sink_attach(struct log_sink *sink, struct event_base *loop)
 {
-	if (sink->writable)
-		event_free(sink->writable);
-	sink->writable = NULL;
+	sink->writable = loop_free(sink->writable);
 	if (loop && sink->buffer && sink->way != LOG_WAY_PLAIN)
 		sink->writable =
 			event_new(loop, sink->out, EV_WRITE | EV_PERSIST, on_writable, sink);

@@ -6,7 +6,6 @@
  */
 
 #include <errno.h>
-#include <event2/event.h>
 #include <signal.h>
 #include <stdio.h>
 #include <time.h>
@@ -14,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/doc.h"
-#include "base/oom.h"
+#include "base/loop.h"
 #include "base/text.h"
 #include "commands/command.h"
 #include "commands/output.h"
@@ -243,11 +242,7 @@ static void on_stop(evutil_socket_t fd attr_unused, short what attr_unused, void
 
 static void watch(struct top *top, int fd, short what, event_callback_fn fn)
 {
-	struct event *event = event_new(top->loop, fd, what | EV_PERSIST, fn, top);
-
-	if (!event || event_add(event, NULL) < 0)
-		oom("an event", 0);
-	top->events[top->n_events++] = event;
+	top->events[top->n_events++] = loop_watch(top->loop, fd, what | EV_PERSIST, fn, top);
 }
 
 static int watch_all(struct top *top)
@@ -291,7 +286,7 @@ static void top_done(struct top *top)
 	top_meter_free(top->meter);
 	snapshot_unfollow(top->follower);
 	for (size_t i = 0; i < top->n_events; i++)
-		event_free(top->events[i]);
+		loop_free(top->events[i]);
 	rates_done(&top->rates);
 	model_free(top->model);
 	event_base_free(top->loop);

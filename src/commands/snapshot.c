@@ -2,13 +2,13 @@
 #include "commands/snapshot.h"
 
 #include <errno.h>
-#include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "backends/backend.h"
-#include "base/oom.h"
+#include "base/clock.h"
+#include "base/loop.h"
 #include "base/text.h"
 #include "config/kubeproxy_config.h"
 #include "daemon/plugin.h"
@@ -134,14 +134,12 @@ static void on_limit(evutil_socket_t fd attr_unused, short what attr_unused, voi
 
 static int wait_for_all(struct loading *loading, struct err *err)
 {
-	const struct timeval limit = {.tv_sec = loading->timeout_s};
-	struct event *timer = evtimer_new(loading->loop, on_limit, loading->loop);
+	struct event *timer = loop_timer(loading->loop, on_limit, loading->loop);
 
-	if (!timer || event_add(timer, &limit) < 0)
-		oom("an event", 0);
+	loop_arm(timer, loading->timeout_s * CLOCK_NS_PER_SECOND);
 	if (!loading->synced)
 		event_base_dispatch(loading->loop);
-	event_free(timer);
+	loop_free(timer);
 	if (loading->synced)
 		return 0;
 	return err_set(err, -ETIMEDOUT, "the API server did not tell all objects in %d s%s%s",

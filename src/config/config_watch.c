@@ -9,14 +9,15 @@
 
 #include "config/config_watch.h"
 
-#include <event2/event.h>
 #include <libgen.h>
 #include <limits.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
+#include "base/loop.h"
 #include "sources/dir_watch.h"
 
-#define QUIET_MS 500
+#define QUIET_NS (500 * CLOCK_NS_PER_MS)
 
 struct config_watch {
 	struct event_base *loop;
@@ -39,21 +40,18 @@ static void tell(struct config_watch *watch)
 	watch->changed(watch->arg);
 }
 
-static void on_quiet(evutil_socket_t fd, short what, void *arg)
+static void on_quiet(evutil_socket_t fd attr_unused, short what attr_unused, void *arg)
 {
-	(void)fd;
-	(void)what;
 	tell(arg);
 }
 
 static void on_event(void *arg, enum dir_event event, const char *name)
 {
-	const struct timeval delay = {.tv_usec = QUIET_MS * 1000};
 	struct config_watch *watch = arg;
 
 	(void)name; /* a link on the way may have any name */
 	if (event == DIR_EVENT_CHANGED)
-		event_add(watch->quiet, &delay);
+		loop_arm(watch->quiet, QUIET_NS);
 	else
 		watch->complete = true;
 }
@@ -61,11 +59,10 @@ static void on_event(void *arg, enum dir_event event, const char *name)
 /* The folders may be exchanged in here, so it is the last thing that their watch does. */
 static void on_batch(void *arg)
 {
-	const struct timeval at_once = {0};
 	struct config_watch *watch = arg;
 
 	if (watch->complete)
-		event_add(watch->quiet, &at_once);
+		loop_arm(watch->quiet, 0);
 	watch->complete = false;
 }
 
@@ -110,7 +107,6 @@ static void follow_links(struct config_watch *watch)
 int config_watch_new(struct event_base *loop, const char *file, void (*changed)(void *arg),
 		     void *arg, struct config_watch **ret, struct err *err)
 {
-	const struct timeval at_once = {0};
 	struct config_watch *watch = xcalloc(1, sizeof(*watch));
 	cleanup_free char *dir = folder_of(file);
 	int r;
@@ -120,7 +116,7 @@ int config_watch_new(struct event_base *loop, const char *file, void (*changed)(
 		.file = xstrdup(file),
 		.changed = changed,
 		.arg = arg,
-		.quiet = evtimer_new(loop, on_quiet, watch),
+		.quiet = loop_timer(loop, on_quiet, watch),
 	};
 	r = watch_folder(watch, dir, &watch->named, err);
 	if (r < 0) {
@@ -128,7 +124,7 @@ int config_watch_new(struct event_base *loop, const char *file, void (*changed)(
 		return err_wrap(err, r, "watching %s", file);
 	}
 	follow_links(watch);
-	event_add(watch->quiet, &at_once);
+	loop_arm(watch->quiet, 0);
 	*ret = watch;
 	return 0;
 }
@@ -139,7 +135,7 @@ struct config_watch *config_watch_free(struct config_watch *watch)
 		return NULL;
 	dir_watch_free(watch->named);
 	dir_watch_free(watch->real);
-	event_free(watch->quiet);
+	loop_free(watch->quiet);
 	free(watch->real_dir);
 	free(watch->file);
 	free(watch);

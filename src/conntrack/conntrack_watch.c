@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "conntrack/conntrack_watch.h"
 
-#include <event2/event.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/loop.h"
 #include "base/oom.h"
 #include "kernel/conntrack_walk.h"
 #include "kernel/nfnetlink.h"
@@ -177,7 +177,7 @@ struct conntrack_watch *conntrack_watch_free(struct conntrack_watch *watch)
 {
 	if (!watch)
 		return NULL;
-	event_free(watch->timer);
+	loop_free(watch->timer);
 	end_walk(watch);
 	nfnetlink_conn_done(&watch->line);
 	free(watch->found);

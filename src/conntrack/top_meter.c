@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "conntrack/top_meter.h"
 
-#include <event2/event.h>
 #include <linux/netfilter/nf_conntrack_common.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/oom.h"
+#include "base/loop.h"
 #include "kernel/conntrack_listener.h"
 #include "kernel/conntrack_walk.h"
 #include "kernel/nfnetlink.h"
@@ -26,19 +25,10 @@ struct top_meter {
 	bool lost; /* ends, since the last round */
 };
 
-static void wait(struct top_meter *meter, int64_t ns)
-{
-	struct timeval delay;
-
-	clock_to_timeval(ns, &delay);
-	if (event_add(meter->timer, &delay) < 0)
-		oom("an event", 0);
-}
-
 static void rest(struct top_meter *meter, int64_t spent_ns)
 {
-	wait(meter,
-	     MAX(meter->begun_ns + meter->config.interval_ns - clock_now_ns(), REST * spent_ns));
+	loop_arm(meter->timer, MAX(meter->begun_ns + meter->config.interval_ns - clock_now_ns(),
+				   REST * spent_ns));
 }
 
 static void on_walked(void *arg, const struct conntrack_walk_result *result)
@@ -118,12 +108,10 @@ struct top_meter *top_meter_new(const struct top_meter_config *config)
 
 	meter->config = *config;
 	meter->traffic = service_traffic_new(SIZE_MAX);
-	meter->timer = evtimer_new(config->loop, on_timer, meter);
-	if (!meter->timer)
-		oom("an event", 0);
+	meter->timer = loop_timer(config->loop, on_timer, meter);
 	if (conntrack_listener_open(config->loop, &events, &meter->listener, &ignored) < 0)
 		meter->listener = NULL;
-	wait(meter, 0);
+	loop_arm(meter->timer, 0);
 	return meter;
 }
 
@@ -134,7 +122,7 @@ struct top_meter *top_meter_free(struct top_meter *meter)
 	conntrack_listener_free(meter->listener);
 	conntrack_walk_free(meter->walk);
 	nfnetlink_conn_done(&meter->line);
-	event_free(meter->timer);
+	loop_free(meter->timer);
 	service_traffic_free(meter->traffic);
 	free(meter);
 	return NULL;

@@ -11,12 +11,11 @@
 
 #include "conntrack/traffic_meter.h"
 
-#include <event2/event.h>
 #include <linux/netfilter/nf_conntrack_common.h>
 #include <stdlib.h>
 
 #include "base/log.h"
-#include "base/oom.h"
+#include "base/loop.h"
 #include "conntrack/service_traffic.h"
 #include "kernel/conntrack_listener.h"
 #include "kernel/conntrack_walk.h"
@@ -48,15 +47,6 @@ struct traffic_meter {
 	bool news;                        /* numbers, since the last scrape */
 	char *failure;                    /* what was logged last; NULL: all is well */
 };
-
-static void wait(struct traffic_meter *meter, int64_t ns)
-{
-	struct timeval delay;
-
-	clock_to_timeval(ns, &delay);
-	if (event_add(meter->timer, &delay) < 0)
-		oom("an event", 0);
-}
 
 static void say_failure(struct traffic_meter *meter, const char *words)
 {
@@ -97,7 +87,7 @@ static void rest(struct traffic_meter *meter)
 	meter->phase = RESTING;
 	meter->times.ended_ns = clock_now_ns();
 	meter->work.seconds += (double)meter->times.spent_ns / (double)CLOCK_NS_PER_SECOND;
-	wait(meter, traffic_meter_rest(&meter->times, meter->times.ended_ns));
+	loop_arm(meter->timer, traffic_meter_rest(&meter->times, meter->times.ended_ns));
 }
 
 /* The next round comes as soon as for one who looks. */
@@ -107,7 +97,7 @@ static void hurry(struct traffic_meter *meter)
 
 	times.looked_ns = clock_now_ns();
 	if (meter->phase == RESTING)
-		wait(meter, traffic_meter_rest(&times, times.looked_ns));
+		loop_arm(meter->timer, traffic_meter_rest(&times, times.looked_ns));
 }
 
 static void sweep(struct traffic_meter *meter)
@@ -118,7 +108,7 @@ static void sweep(struct traffic_meter *meter)
 	meter->phase = SWEEPING;
 	meter->times.spent_ns += clock_cpu_ns() - begun;
 	if (more)
-		wait(meter, 0);
+		loop_arm(meter->timer, 0);
 	else
 		rest(meter);
 }
@@ -309,9 +299,7 @@ struct traffic_meter *traffic_meter_new(const struct traffic_meter_config *confi
 	meter->changed = true;
 	meter->traffic = service_traffic_new(config->limit);
 	meter->metrics = service_metrics_new(config->metrics);
-	meter->timer = evtimer_new(config->loop, on_timer, meter);
-	if (!meter->timer)
-		oom("an event", 0);
+	meter->timer = loop_timer(config->loop, on_timer, meter);
 	metrics_before_scrape(config->metrics, before_scrape, meter);
 	listen_to_ends(meter);
 	begin(meter);
@@ -325,7 +313,7 @@ struct traffic_meter *traffic_meter_free(struct traffic_meter *meter)
 	conntrack_listener_free(meter->listener);
 	conntrack_walk_free(meter->walk);
 	nfnetlink_conn_done(&meter->line);
-	event_free(meter->timer);
+	loop_free(meter->timer);
 	service_metrics_free(meter->metrics);
 	service_traffic_free(meter->traffic);
 	free(meter->failure);

@@ -4,13 +4,13 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <event2/event.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "backends/backend.h"
 #include "base/clock.h"
+#include "base/loop.h"
 #include "config/duration.h"
 #include "config/kubeproxy_config.h"
 #include "config/program.h"
@@ -33,7 +33,7 @@
 #include "sources/api_source.h"
 #include "sources/manifests.h"
 
-#define LAST_WORD_S    1 /* for an event before the end */
+#define LAST_WORD_NS   CLOCK_NS_PER_SECOND /* for an event before the end */
 #define SHORT_AGAIN_NS (60 * CLOCK_NS_PER_SECOND)
 
 struct daemon {
@@ -127,13 +127,12 @@ static void on_server_failed(void *arg, enum servers_kind kind, const struct err
 		[SERVERS_HEALTH] = "FailedToStartProxierHealthcheck",
 		[SERVERS_METRICS] = "FailedToStartMetricServer",
 	};
-	const struct timeval moment = {.tv_sec = LAST_WORD_S};
 	struct daemon *daemon = arg;
 
 	static_assert(ARRAY_SIZE(reasons) == SERVERS_KIND_COUNT, "a reason for each server");
 	announcer_tell_node(daemon->announcer, reasons[kind], "StartKubeProxy", err->text);
 	if (daemon->announcer)
-		event_add(daemon->last_word, &moment);
+		loop_arm(daemon->last_word, LAST_WORD_NS);
 	else
 		end(daemon, EXIT_FAILED);
 }
@@ -850,9 +849,9 @@ static void daemon_done(struct daemon *daemon)
 	connection_budget_free(daemon->budget);
 	reload_free(daemon->reload);
 	for (size_t i = 0; i < ARRAY_SIZE(daemon->signals); i++)
-		event_free(daemon->signals[i]);
+		loop_free(daemon->signals[i]);
 	node_wait_free(daemon->node_wait);
-	event_free(daemon->last_word);
+	loop_free(daemon->last_word);
 	model_free(daemon->model);
 	node_lock_free(daemon->lock); /* last: from then on another instance writes */
 	log_attach(NULL);
@@ -887,7 +886,7 @@ int daemon_run(const struct daemon_input *input)
 	sandbox_prepare();
 	listen_to_signals(&daemon);
 	daemon.node_wait = make_node_wait(&daemon);
-	daemon.last_word = evtimer_new(daemon.loop, on_last_word, &daemon);
+	daemon.last_word = loop_timer(daemon.loop, on_last_word, &daemon);
 	daemon.lock = make_lock(&daemon);
 	if (run_loop(&daemon, &err) < 0)
 		fail(&daemon, "Cannot run", err.text);

@@ -4,7 +4,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <event2/event.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -13,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/loop.h"
 #include "base/oom.h"
 #include "kernel/sandbox.h"
 
@@ -109,27 +109,17 @@ static int connect_to(const char *name)
 
 static void wake_after(struct node_lock *lock, int64_t ns)
 {
-	struct timeval delay;
-
-	clock_to_timeval(ns, &delay);
-	if (event_add(lock->timer, &delay) < 0)
-		oom("an event", 0);
+	loop_arm(lock->timer, ns);
 }
 
 static struct event *watch(struct node_lock *lock, int fd, event_callback_fn fn, void *arg)
 {
-	struct event *event = event_new(lock->config.loop, fd, EV_READ | EV_PERSIST, fn, arg);
-
-	if (!event || event_add(event, NULL) < 0)
-		oom("an event", 0);
-	return event;
+	return loop_watch(lock->config.loop, fd, EV_READ | EV_PERSIST, fn, arg);
 }
 
 static void drop_socket(struct node_lock *lock)
 {
-	if (lock->readable)
-		event_free(lock->readable);
-	lock->readable = NULL;
+	lock->readable = loop_free(lock->readable);
 	util_close_fd(&lock->fd);
 	lock->fd = -1;
 }
@@ -144,10 +134,8 @@ static void have(struct node_lock *lock)
 
 static void drop_peer(struct peer *peer)
 {
-	if (peer->readable)
-		event_free(peer->readable);
+	peer->readable = loop_free(peer->readable);
 	util_close_fd(&peer->fd);
-	peer->readable = NULL;
 	peer->fd = -1;
 }
 
@@ -385,9 +373,7 @@ struct node_lock *node_lock_new(const struct node_lock_config *config)
 	for (size_t kind = 0; kind < PEER_KINDS; kind++)
 		for (size_t i = 0; i < PEERS; i++)
 			lock->peers[kind][i] = (struct peer){lock, kind, -1, NULL};
-	lock->timer = evtimer_new(config->loop, on_timer, lock);
-	if (!lock->timer)
-		oom("an event", 0);
+	lock->timer = loop_timer(config->loop, on_timer, lock);
 	try_to_have(lock);
 	return lock;
 }
@@ -400,7 +386,7 @@ struct node_lock *node_lock_free(struct node_lock *lock)
 	for (size_t kind = 0; kind < PEER_KINDS; kind++)
 		for (size_t i = 0; i < PEERS; i++)
 			drop_peer(&lock->peers[kind][i]);
-	event_free(lock->timer);
+	loop_free(lock->timer);
 	free(lock);
 	return NULL;
 }

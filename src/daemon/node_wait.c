@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/node_wait.h"
 
-#include <event2/event.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/oom.h"
+#include "base/loop.h"
 #include "config/config.h"
 
 enum phase {
@@ -44,12 +43,8 @@ static bool has_pod_cidrs(const struct node_wait *wait)
 
 static void wait_for(struct node_wait *wait, enum phase phase, int64_t ms)
 {
-	struct timeval limit;
-
 	wait->phase = phase;
-	clock_to_timeval(ms * CLOCK_NS_PER_MS, &limit);
-	if (evtimer_add(wait->timer, &limit) < 0)
-		oom("an event", 0);
+	loop_arm(wait->timer, ms * CLOCK_NS_PER_MS);
 }
 
 static void wait_for_addresses(struct node_wait *wait)
@@ -128,9 +123,7 @@ struct node_wait *node_wait_new(const struct node_wait_config *input)
 	struct node_wait *wait = xcalloc(1, sizeof(*wait));
 
 	wait->input = *input;
-	wait->timer = evtimer_new(input->loop, on_timer, wait);
-	if (!wait->timer)
-		oom("an event", 0);
+	wait->timer = loop_timer(input->loop, on_timer, wait);
 	return wait;
 }
 
@@ -138,7 +131,7 @@ struct node_wait *node_wait_free(struct node_wait *wait)
 {
 	if (!wait)
 		return NULL;
-	event_free(wait->timer);
+	loop_free(wait->timer);
 	free(wait);
 	return NULL;
 }

@@ -2,13 +2,12 @@
 
 #include "daemon/readiness.h"
 
-#include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/oom.h"
+#include "base/loop.h"
 #include "base/text.h"
 #include "model/model.h"
 #include "serving/vip_probe.h"
@@ -35,15 +34,6 @@ struct readiness {
 	struct event *timer;
 	struct family_readiness families[FAMILY_COUNT];
 };
-
-static void wake(struct event *timer, int64_t after_ns)
-{
-	struct timeval after;
-
-	clock_to_timeval(after_ns, &after);
-	if (evtimer_add(timer, &after) < 0)
-		oom("an event", 0);
-}
 
 /* -- rules */
 
@@ -88,7 +78,7 @@ void readiness_damaged(struct readiness *readiness, enum family family)
 void readiness_synced(struct readiness *readiness, enum family family)
 {
 	if (readiness->config.probe != READINESS_OFF && readiness->families[family].rules)
-		wake(readiness->timer, 0);
+		loop_arm(readiness->timer, 0);
 }
 
 /* -- connections */
@@ -116,7 +106,7 @@ static void on_connected(void *arg, const struct err *err)
 			    KV("ipFamily", LOG_STR(family)),
 			    KV("target", LOG_STR(readiness->config.target)),
 			    KV("err", LOG_STR(err->text)));
-	wake(f->again, MIN(CONNECT_AGAIN_NS, readiness->config.interval_ns));
+	loop_arm(f->again, MIN(CONNECT_AGAIN_NS, readiness->config.interval_ns));
 }
 
 static const struct service_port *find_port(const struct readiness *readiness,
@@ -175,7 +165,7 @@ static void on_timer(evutil_socket_t fd attr_unused, short what attr_unused, voi
 {
 	struct readiness *readiness = arg;
 
-	wake(readiness->timer, readiness->config.interval_ns);
+	loop_arm(readiness->timer, readiness->config.interval_ns);
 	readiness->config.check(readiness->config.arg);
 	if (readiness->config.probe != READINESS_CONNECT)
 		return;
@@ -213,16 +203,7 @@ void readiness_add_family(struct readiness *readiness, enum family family)
 		return;
 	f->on = true;
 	f->rules = xstrdup("no sync has succeeded yet");
-	wake(readiness->timer, readiness->config.interval_ns);
-}
-
-static struct event *new_timer(struct readiness *readiness, event_callback_fn fn, void *arg)
-{
-	struct event *timer = evtimer_new(readiness->config.loop, fn, arg);
-
-	if (!timer)
-		oom("an event", 0);
-	return timer;
+	loop_arm(readiness->timer, readiness->config.interval_ns);
 }
 
 struct readiness *readiness_new(const struct readiness_config *config)
@@ -237,14 +218,14 @@ struct readiness *readiness_new(const struct readiness_config *config)
 		*colon = '\0';
 		readiness->port = colon + 1;
 	}
-	readiness->timer = new_timer(readiness, on_timer, readiness);
+	readiness->timer = loop_timer(config->loop, on_timer, readiness);
 	for (enum family family = 0; family < FAMILY_COUNT; family++) {
 		struct family_readiness *f = &readiness->families[family];
 
 		f->readiness = readiness;
 		f->family = family;
 		f->probe = vip_probe_new(config->loop, CONNECT_TIMEOUT_NS, on_connected, f);
-		f->again = new_timer(readiness, on_again, f);
+		f->again = loop_timer(config->loop, on_again, f);
 	}
 	return readiness;
 }
@@ -257,11 +238,11 @@ struct readiness *readiness_free(struct readiness *readiness)
 		struct family_readiness *f = &readiness->families[family];
 
 		vip_probe_free(f->probe);
-		event_free(f->again);
+		loop_free(f->again);
 		free(f->rules);
 		free(f->connect);
 	}
-	event_free(readiness->timer);
+	loop_free(readiness->timer);
 	free(readiness->key);
 	free(readiness);
 	return NULL;

@@ -3,12 +3,11 @@
 #include "daemon/servers.h"
 
 #include <assert.h>
-#include <event2/event.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/oom.h"
+#include "base/loop.h"
 #include "config/config.h"
 #include "config/kubeproxy_config.h"
 #include "daemon/pages.h"
@@ -43,11 +42,7 @@ static_assert(ARRAY_SIZE(names) == SERVERS_KIND_COUNT, "a name for each server")
 
 static void try_again(struct one_server *server)
 {
-	struct timeval delay;
-
-	clock_to_timeval(server->pause_ns, &delay);
-	if (event_add(server->retry, &delay) < 0)
-		oom("an event", 0);
+	loop_arm(server->retry, server->pause_ns);
 	server->pause_ns = MIN(2 * server->pause_ns, RETRY_NS);
 }
 
@@ -126,9 +121,7 @@ struct servers *servers_new(const struct servers_config *input, const struct con
 
 		*server =
 			(struct one_server){.servers = servers, .kind = kind, .where = where[kind]};
-		server->retry = evtimer_new(input->loop, on_retry, server);
-		if (!server->retry)
-			oom("an event", 0);
+		server->retry = loop_timer(input->loop, on_retry, server);
 	}
 	return servers;
 }
@@ -159,7 +152,7 @@ struct servers *servers_free(struct servers *servers)
 		return NULL;
 	for (enum servers_kind kind = 0; kind < SERVERS_KIND_COUNT; kind++) {
 		http_server_close(servers->all[kind].http);
-		event_free(servers->all[kind].retry);
+		loop_free(servers->all[kind].retry);
 	}
 	pages_done(&servers->pages);
 	free(servers);

@@ -8,13 +8,12 @@
 #include "daemon/telemetry.h"
 
 #include <assert.h>
-#include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/oom.h"
+#include "base/loop.h"
 #include "config/gates.h"
 #include "config/program.h"
 #include "conntrack/stale_flows.h"
@@ -146,17 +145,14 @@ static void on_grace_over(evutil_socket_t fd attr_unused, short what attr_unused
 static void clean_flows(struct family_telemetry *f, const char *const *services, size_t n_services)
 {
 	int64_t now_ns = clock_now_ns();
-	struct timeval delay;
 
 	if (!stale_flows_prepare(f->flows, f->telemetry->config.model, services, n_services))
 		return;
 	stale_flows_defer(f->flows);
 	if (!f->flows_since_ns)
 		f->flows_since_ns = now_ns;
-	clock_to_timeval(MIN(FLOWS_GRACE_NS, f->flows_since_ns + FLOWS_GRACE_MAX_NS - now_ns),
-			 &delay);
-	if (event_add(f->flows_timer, &delay) < 0)
-		oom("an event", 0);
+	loop_arm(f->flows_timer,
+		 MIN(FLOWS_GRACE_NS, f->flows_since_ns + FLOWS_GRACE_MAX_NS - now_ns));
 }
 
 static void look_at(struct telemetry *telemetry, enum family family, const char *const *services,
@@ -695,7 +691,7 @@ int telemetry_set_family(struct telemetry *telemetry, const struct settings *set
 		f->telemetry = telemetry;
 		f->family = settings->family;
 		f->flows = stale_flows_new(settings->family, telemetry->config.terminate);
-		f->flows_timer = evtimer_new(telemetry->config.loop, on_grace_over, f);
+		f->flows_timer = loop_timer(telemetry->config.loop, on_grace_over, f);
 	}
 	f->on = f->all_doubtful = true;
 	readiness_add_family(telemetry->readiness, settings->family);
@@ -712,8 +708,7 @@ struct telemetry *telemetry_free(struct telemetry *telemetry)
 
 		if (f->flows_since_ns)
 			forget_flows(f);
-		if (f->flows_timer)
-			event_free(f->flows_timer);
+		loop_free(f->flows_timer);
 		service_health_free(f->ports);
 		stale_flows_free(f->flows);
 		free(f->flows_failure);

@@ -11,7 +11,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <event2/event.h>
 #include <linux/filter.h>
 #include <linux/netfilter/nf_conntrack_common.h>
 #include <linux/netfilter/nfnetlink.h>
@@ -19,10 +18,12 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
+#include "base/clock.h"
+#include "base/loop.h"
 #include "base/oom.h"
 #include "kernel/nfnetlink.h"
 
-#define PAUSE_MS       20
+#define PAUSE_NS       (20 * CLOCK_NS_PER_MS)
 #define RECEIVE_BUFFER (16 << 20) /* the kernel doubles it: 1,280 bytes for each of 26,000 flows */
 #define DATAGRAM_MAX   1024       /* one flow: some 300 */
 #define TOGETHER       32         /* datagrams in one call */
@@ -96,29 +97,21 @@ static bool read_some(struct conntrack_listener *listener)
 	return true;
 }
 
-static void wait_for(struct event *event, const struct timeval *delay)
-{
-	if (event_add(event, delay) < 0)
-		oom("an event", 0);
-}
-
 static void on_readable(evutil_socket_t fd attr_unused, short what attr_unused, void *arg)
 {
-	static const struct timeval pause = {.tv_usec = PAUSE_MS * 1000};
 	const struct conntrack_listener *listener = arg;
 
-	wait_for(listener->pause, &pause);
+	loop_arm(listener->pause, PAUSE_NS);
 }
 
 static void on_pause_over(evutil_socket_t fd attr_unused, short what attr_unused, void *arg)
 {
-	static const struct timeval at_once = {0};
 	struct conntrack_listener *listener = arg;
 
 	if (read_some(listener))
-		wait_for(listener->pause, &at_once);
-	else
-		wait_for(listener->readable, NULL);
+		loop_arm(listener->pause, 0);
+	else if (event_add(listener->readable, NULL) < 0)
+		oom("an event", 0);
 }
 
 void conntrack_listener_read(struct conntrack_listener *listener)
@@ -196,8 +189,8 @@ int conntrack_listener_open(struct event_base *loop, const struct conntrack_list
 		return r;
 	listener->readable = event_new(loop, mnl_socket_get_fd(listener->socket), EV_READ,
 				       on_readable, listener);
-	listener->pause = evtimer_new(loop, on_pause_over, listener);
-	if (!listener->readable || !listener->pause || event_add(listener->readable, NULL) < 0)
+	listener->pause = loop_timer(loop, on_pause_over, listener);
+	if (!listener->readable || event_add(listener->readable, NULL) < 0)
 		return err_set(err, -ENOMEM, "watching the notifications of connection tracking");
 	*ret = take(listener);
 	return 0;
@@ -207,10 +200,8 @@ struct conntrack_listener *conntrack_listener_free(struct conntrack_listener *li
 {
 	if (!listener)
 		return NULL;
-	if (listener->readable)
-		event_free(listener->readable);
-	if (listener->pause)
-		event_free(listener->pause);
+	loop_free(listener->readable);
+	loop_free(listener->pause);
 	if (listener->socket)
 		mnl_socket_close(listener->socket);
 	free(listener);

@@ -13,14 +13,13 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <event2/event.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netfilter/nfnetlink_conntrack.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
-#include "base/oom.h"
+#include "base/loop.h"
 #include "kernel/nfnetlink.h"
 
 #define DATAGRAM_MAX 32768 /* as much as the kernel ever makes: some 150 flows */
@@ -84,7 +83,6 @@ static int read_slice(struct conntrack_walk *walk)
 
 static void on_next(evutil_socket_t fd attr_unused, short what attr_unused, void *arg)
 {
-	static const struct timeval at_once = {0};
 	struct conntrack_walk *walk = arg;
 	int64_t begun;
 	int r;
@@ -94,10 +92,10 @@ static void on_next(evutil_socket_t fd attr_unused, short what attr_unused, void
 	begun = clock_cpu_ns();
 	r = read_slice(walk);
 	walk->result.spent_ns += clock_cpu_ns() - begun;
-	if (r > 0 && event_add(walk->next, &at_once) == 0)
+	if (r > 0) {
+		loop_arm(walk->next, 0);
 		return;
-	if (r > 0)
-		oom("an event", 0);
+	}
 	if (r < 0) {
 		walk->result.error =
 			err_sys(&walk->err, r, "reading the connection tracking table");
@@ -151,7 +149,6 @@ int conntrack_walk_start(struct event_base *loop, const struct conntrack_walk_co
 			 struct conntrack_walk **ret, struct err *err)
 {
 	attr_cleanup(walk_cleanup) struct conntrack_walk *walk = xcalloc(1, sizeof(*walk));
-	static const struct timeval at_once = {0};
 	int r;
 
 	walk->config = *config;
@@ -161,9 +158,8 @@ int conntrack_walk_start(struct event_base *loop, const struct conntrack_walk_co
 		r = ask(walk, err);
 	if (r < 0)
 		return r;
-	walk->next = evtimer_new(loop, on_next, walk);
-	if (!walk->next || event_add(walk->next, &at_once) < 0)
-		return err_set(err, -ENOMEM, "reading the connection tracking table in slices");
+	walk->next = loop_timer(loop, on_next, walk);
+	loop_arm(walk->next, 0);
 	*ret = take(walk);
 	return 0;
 }
@@ -172,8 +168,7 @@ struct conntrack_walk *conntrack_walk_free(struct conntrack_walk *walk)
 {
 	if (!walk)
 		return NULL;
-	if (walk->next)
-		event_free(walk->next);
+	loop_free(walk->next);
 	leave_socket(walk);
 	free(walk);
 	return NULL;

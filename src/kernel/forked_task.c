@@ -2,7 +2,6 @@
 #include "kernel/forked_task.h"
 
 #include <errno.h>
-#include <event2/event.h>
 #include <linux/close_range.h>
 #include <poll.h>
 #include <signal.h>
@@ -14,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/loop.h"
 #include "kernel/process.h"
 
 struct forked_task {
@@ -103,8 +103,7 @@ struct forked_task *forked_task_free(struct forked_task *task)
 
 	if (!task)
 		return NULL;
-	if (task->on_exit)
-		event_free(task->on_exit);
+	loop_free(task->on_exit);
 	end.fd = task->pidfd;
 	if (task->pid && task->spec.grace_ns > 0)
 		poll(&end, 1, (int)(task->spec.grace_ns / CLOCK_NS_PER_MS));

@@ -3,14 +3,13 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <event2/event.h>
 #include <stdlib.h>
 #include <sys/time.h>
 
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/oom.h"
+#include "base/loop.h"
 #include "kernel/iptables_programs.h"
 #include "kernel/iptables_save.h"
 #include "kernel/process.h"
@@ -103,11 +102,7 @@ static void job_free(struct iptables_job *job)
 
 static void tool_wake(struct iptables_tool *tool, int64_t after_ns)
 {
-	struct timeval after;
-
-	clock_to_timeval(after_ns, &after);
-	if (evtimer_add(tool->next, &after) < 0)
-		oom("an event", 0);
+	loop_arm(tool->next, after_ns);
 }
 
 static void unlink_job(struct iptables_job *job)
@@ -470,8 +465,7 @@ struct iptables_tool *iptables_tool_close(struct iptables_tool *tool)
 		tool->first = job->next;
 		job_free(job);
 	}
-	if (tool->next)
-		event_free(tool->next);
+	loop_free(tool->next);
 	if (tool->own_loop)
 		event_base_free(tool->own_loop);
 	iptables_programs_done(&tool->programs);

@@ -2,7 +2,6 @@
 #include "kernel/process.h"
 
 #include <errno.h>
-#include <event2/event.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -15,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/oom.h"
+#include "base/loop.h"
 #include "kernel/launcher.h"
 #include "kernel/spawn.h"
 
@@ -66,13 +65,6 @@ static const char *capture_text(const struct capture *capture)
 	return capture->data ? capture->data : "";
 }
 
-static void event_drop(struct event **event)
-{
-	if (*event)
-		event_free(*event);
-	*event = NULL;
-}
-
 static void fd_drop(int *fd)
 {
 	util_close_fd(fd);
@@ -83,11 +75,11 @@ static void fd_drop(int *fd)
 
 static void process_free(struct process *process)
 {
-	event_drop(&process->on_exit);
-	event_drop(&process->on_in);
-	event_drop(&process->on_out);
-	event_drop(&process->on_errors);
-	event_drop(&process->on_timeout);
+	loop_free(process->on_exit);
+	loop_free(process->on_in);
+	loop_free(process->on_out);
+	loop_free(process->on_errors);
+	loop_free(process->on_timeout);
 	fd_drop(&process->end);
 	fd_drop(&process->in);
 	fd_drop(&process->out);
@@ -183,7 +175,7 @@ static void drain(struct process *process, int *fd, struct event **event,
 		if (n < 0 && errno == EAGAIN)
 			return;
 		if (n <= 0) {
-			event_drop(event);
+			*event = loop_free(*event);
 			fd_drop(fd);
 			return;
 		}
@@ -197,7 +189,8 @@ static void on_out(evutil_socket_t fd attr_unused, short what attr_unused, void 
 
 	drain(process, &process->out, &process->on_out, take_output);
 	if (process->error != 0)
-		event_drop(&process->on_out); /* killed: nothing more is read until it is gone */
+		process->on_out = loop_free(
+			process->on_out); /* killed: nothing more is read until it is gone */
 }
 
 static void on_errors(evutil_socket_t fd attr_unused, short what attr_unused, void *arg)
@@ -206,7 +199,7 @@ static void on_errors(evutil_socket_t fd attr_unused, short what attr_unused, vo
 
 	drain(process, &process->errors, &process->on_errors, take_errors);
 	if (process->error != 0)
-		event_drop(&process->on_errors);
+		process->on_errors = loop_free(process->on_errors);
 }
 
 static void on_exit_event(evutil_socket_t fd attr_unused, short what attr_unused, void *arg)
@@ -236,7 +229,7 @@ static void on_timeout(evutil_socket_t fd attr_unused, short what attr_unused, v
 
 static void input_end(struct process *process)
 {
-	event_drop(&process->on_in);
+	process->on_in = loop_free(process->on_in);
 	fd_drop(&process->in);
 	text_done(&process->input);
 }
@@ -368,31 +361,20 @@ static int start_child(struct process *process)
 	return r;
 }
 
-static struct event *watch(struct event_base *loop, int fd, short what, event_callback_fn callback,
-			   struct process *process)
-{
-	struct event *event = event_new(loop, fd, what | EV_PERSIST, callback, process);
-
-	if (!event || event_add(event, NULL) < 0)
-		oom("an event", 0);
-	return event;
-}
-
 static void watch_all(struct process *process, struct event_base *loop)
 {
-	struct timeval timeout;
+	const short readable = EV_READ | EV_PERSIST;
 
-	process->on_exit = watch(loop, process->end, EV_READ, on_exit_event, process);
-	process->on_out = watch(loop, process->out, EV_READ, on_out, process);
-	process->on_errors = watch(loop, process->errors, EV_READ, on_errors, process);
+	process->on_exit = loop_watch(loop, process->end, readable, on_exit_event, process);
+	process->on_out = loop_watch(loop, process->out, readable, on_out, process);
+	process->on_errors = loop_watch(loop, process->errors, readable, on_errors, process);
 	if (process->in >= 0)
-		process->on_in = watch(loop, process->in, EV_WRITE, on_in, process);
+		process->on_in =
+			loop_watch(loop, process->in, EV_WRITE | EV_PERSIST, on_in, process);
 	if (process->spec.timeout_ns <= 0)
 		return;
-	clock_to_timeval(process->spec.timeout_ns, &timeout);
-	process->on_timeout = evtimer_new(loop, on_timeout, process);
-	if (!process->on_timeout || evtimer_add(process->on_timeout, &timeout) < 0)
-		oom("an event", 0);
+	process->on_timeout = loop_timer(loop, on_timeout, process);
+	loop_arm(process->on_timeout, process->spec.timeout_ns);
 }
 
 int process_start(struct event_base *loop, const struct process_spec *spec, struct process **ret,

@@ -11,13 +11,12 @@
 
 #include "page/status_feed.h"
 
-#include <event2/event.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "backends/backend.h"
 #include "base/doc.h"
-#include "base/oom.h"
+#include "base/loop.h"
 #include "page/status_json.h"
 
 #define GAUGES_PER_TRAFFIC 2 /* the table of connections is walked once a second at most */
@@ -54,15 +53,11 @@ static int64_t wall_s(void)
 
 static void wake_at(struct status_feed *feed, int64_t when_ns)
 {
-	struct timeval delay;
-
 	if (feed->n_readers == 0 ||
 	    (event_pending(feed->timer, EV_TIMEOUT, NULL) && feed->due_ns <= when_ns))
 		return;
 	feed->due_ns = when_ns;
-	clock_to_timeval(when_ns - clock_now_ns(), &delay);
-	if (event_add(feed->timer, &delay) < 0)
-		oom("an event", 0);
+	loop_arm(feed->timer, when_ns - clock_now_ns());
 }
 
 static void wake_soon(struct status_feed *feed)
@@ -367,9 +362,7 @@ struct status_feed *status_feed_new(struct event_base *loop, const struct status
 	struct status_feed *feed = xcalloc(1, sizeof(*feed));
 
 	feed->source = source;
-	feed->timer = evtimer_new(loop, on_timer, feed);
-	if (!feed->timer)
-		oom("an event", 0);
+	feed->timer = loop_timer(loop, on_timer, feed);
 	for (size_t i = 0; i < STATUS_READERS; i++)
 		feed->readers[i].feed = feed;
 	return feed;
@@ -381,7 +374,7 @@ struct status_feed *status_feed_free(struct status_feed *feed)
 		return NULL;
 	service_log_free(feed->log);
 	status_history_done(&feed->history);
-	event_free(feed->timer);
+	loop_free(feed->timer);
 	free(feed);
 	return NULL;
 }

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
-#include <event2/event.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
@@ -15,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/loop.h"
 #include "base/oom.h"
 
 /*
@@ -132,12 +132,8 @@ static void end_late_ones(struct http_server *server)
 /* The timer runs only while there are connections: idle servers wake nobody. */
 static void start_timer(struct http_server *server)
 {
-	struct timeval tick;
-
-	clock_to_timeval(TICK_NS, &tick);
-	if (server->n_connections > 0 && !evtimer_pending(server->timer, NULL) &&
-	    evtimer_add(server->timer, &tick) < 0)
-		oom("an event", 0);
+	if (server->n_connections > 0 && !evtimer_pending(server->timer, NULL))
+		loop_arm(server->timer, TICK_NS);
 }
 
 static void on_tick(evutil_socket_t fd attr_unused, short what attr_unused, void *arg)
@@ -291,12 +287,10 @@ void http_server_serve(struct http_server *server, int fd)
 
 static void pause_listening(struct http_server *server, int code)
 {
-	struct timeval pause;
-
 	server->pause_ns = MIN(MAX(2 * server->pause_ns, PAUSE_MIN_NS), PAUSE_MAX_NS);
-	clock_to_timeval(server->pause_ns, &pause);
-	if (event_del(server->acceptable) < 0 || evtimer_add(server->resume, &pause) < 0)
+	if (event_del(server->acceptable) < 0)
 		oom("an event of a server", 0);
+	loop_arm(server->resume, server->pause_ns);
 	connection_budget_cannot_accept(server->config.budget, code);
 }
 
@@ -456,12 +450,9 @@ int http_server_open(struct event_base *loop, const struct http_config *config,
 	server->loop = loop;
 	TAILQ_INIT(&server->connections);
 	server->acceptable =
-		event_new(loop, server->fd, EV_READ | EV_PERSIST, on_acceptable, server);
-	server->resume = evtimer_new(loop, on_resume, server);
-	server->timer = evtimer_new(loop, on_tick, server);
-	if (!server->acceptable || !server->resume || !server->timer ||
-	    event_add(server->acceptable, NULL) < 0)
-		oom("a server", 0);
+		loop_watch(loop, server->fd, EV_READ | EV_PERSIST, on_acceptable, server);
+	server->resume = loop_timer(loop, on_resume, server);
+	server->timer = loop_timer(loop, on_tick, server);
 	*ret = server;
 	return 0;
 }
@@ -476,9 +467,9 @@ struct http_server *http_server_close(struct http_server *server)
 		next = TAILQ_NEXT(connection, list);
 		end_connection(connection);
 	}
-	event_free(server->timer);
-	event_free(server->resume);
-	event_free(server->acceptable);
+	loop_free(server->timer);
+	loop_free(server->resume);
+	loop_free(server->acceptable);
 	close(server->fd);
 	connection_budget_unlisten(server->config.budget);
 	connection_budget_free(server->own_budget);

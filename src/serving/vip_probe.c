@@ -3,13 +3,13 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <event2/event.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/loop.h"
 #include "base/oom.h"
 
 struct vip_probe {
@@ -44,10 +44,8 @@ static socklen_t fill(const struct vip_probe *probe, struct sockaddr_storage *re
 
 static void stop(struct vip_probe *probe)
 {
-	if (probe->event)
-		event_free(take(probe->event));
-	if (probe->fd >= 0)
-		close(probe->fd);
+	probe->event = loop_free(probe->event);
+	util_close_fd(&probe->fd);
 	probe->fd = -1;
 }
 

@@ -2,11 +2,11 @@
 #include "sources/api_client.h"
 
 #include <errno.h>
-#include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/loop.h"
 
 #define QUIET_MS        60000 /* bookmarks come about once a minute */
 #define PING_TIMEOUT_MS 15000
@@ -45,9 +45,7 @@ static int64_t now_ms(void)
 
 static void arm(struct event *event, int64_t ms)
 {
-	struct timeval delay = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
-
-	event_add(event, &delay);
+	loop_arm(event, ms * CLOCK_NS_PER_MS);
 }
 
 /* -- one request -- */
@@ -352,9 +350,9 @@ int api_client_new(struct event_base *loop, const struct credentials_config *con
 	int r;
 
 	client->loop = loop;
-	client->kick = evtimer_new(loop, on_kick, client);
-	client->quiet = evtimer_new(loop, on_quiet, client);
-	client->dead = evtimer_new(loop, on_dead, client);
+	client->kick = loop_timer(loop, on_kick, client);
+	client->quiet = loop_timer(loop, on_quiet, client);
+	client->dead = loop_timer(loop, on_dead, client);
 	client->last_byte_ms = now_ms();
 	client->http = api_http_new(loop);
 	own.ready = on_ready;
@@ -382,9 +380,9 @@ struct api_client *api_client_free(struct api_client *client)
 	}
 	api_http_free(client->http);
 	credentials_free(client->credentials);
-	event_free(client->kick);
-	event_free(client->quiet);
-	event_free(client->dead);
+	loop_free(client->kick);
+	loop_free(client->quiet);
+	loop_free(client->dead);
 	free(client);
 	return NULL;
 }

@@ -8,7 +8,6 @@
 #include "sources/api_conn.h"
 
 #include <errno.h>
-#include <event2/event.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -17,6 +16,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/loop.h"
 #include "sources/api_proxy.h"
 #include "sources/api_resolve.h"
 
@@ -66,11 +67,8 @@ struct api_conn {
 
 static void drop_socket(struct api_conn *conn)
 {
-	if (conn->readable)
-		event_free(conn->readable);
-	if (conn->writable)
-		event_free(conn->writable);
-	conn->readable = conn->writable = NULL;
+	conn->readable = loop_free(conn->readable);
+	conn->writable = loop_free(conn->writable);
 	if (conn->fd >= 0)
 		close(conn->fd);
 	conn->fd = -1;
@@ -93,8 +91,8 @@ struct api_conn *api_conn_free(struct api_conn *conn)
 	if (!conn)
 		return NULL;
 	api_conn_close(conn);
-	event_free(conn->deadline);
-	event_free(conn->attempt);
+	loop_free(conn->deadline);
+	loop_free(conn->attempt);
 	free(conn);
 	return NULL;
 }
@@ -197,7 +195,6 @@ static void on_io(evutil_socket_t fd, short what, void *arg);
 
 static int open_socket(struct api_conn *conn)
 {
-	const struct timeval attempt = {.tv_sec = ATTEMPT_S};
 	size_t i = conn->next_address++;
 	const struct sockaddr *to = (struct sockaddr *)&conn->addresses.v[i];
 
@@ -208,7 +205,7 @@ static int open_socket(struct api_conn *conn)
 	conn->readable = event_new(conn->loop, conn->fd, EV_READ | EV_PERSIST, on_io, conn);
 	conn->writable = event_new(conn->loop, conn->fd, EV_WRITE | EV_PERSIST, on_io, conn);
 	if (conn->next_address < conn->addresses.n)
-		event_add(conn->attempt, &attempt);
+		loop_arm(conn->attempt, ATTEMPT_S * CLOCK_NS_PER_SECOND);
 	if (connect(conn->fd, to, conn->addresses.size[i]) < 0 && errno != EINPROGRESS)
 		return -errno;
 	return 0;
@@ -509,7 +506,6 @@ struct api_conn *api_conn_new(struct event_base *loop, const struct api_route *r
 			      const struct api_conn_handler *handler)
 {
 	const struct api_url *to = route->proxy.host ? &route->proxy : &route->server;
-	struct timeval limit = {.tv_sec = OPEN_TIMEOUT_S};
 	struct api_conn *conn = xcalloc(1, sizeof(*conn));
 
 	conn->loop = loop;
@@ -517,15 +513,14 @@ struct api_conn *api_conn_new(struct event_base *loop, const struct api_route *r
 	conn->handler = *handler;
 	conn->fd = -1;
 	text_init(&conn->out);
-	conn->deadline = evtimer_new(loop, on_deadline, conn);
-	conn->attempt = evtimer_new(loop, on_attempt, conn);
+	conn->deadline = loop_timer(loop, on_deadline, conn);
+	conn->attempt = loop_timer(loop, on_attempt, conn);
 	if (api_resolve_start(loop, to->host, to->port, on_addresses, conn, &conn->resolve,
 			      &conn->err) < 0) {
 		conn->failure = API_FAILURE_CONNECT;
 		conn->stillborn = true;
-		limit.tv_sec = 0;
 	}
-	event_add(conn->deadline, &limit);
+	loop_arm(conn->deadline, conn->stillborn ? 0 : OPEN_TIMEOUT_S * CLOCK_NS_PER_SECOND);
 	return conn;
 }
 

@@ -10,10 +10,10 @@
 #include "sources/api_http.h"
 
 #include <assert.h>
-#include <event2/event.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/loop.h"
 #include "sources/api_link.h"
 
 #define TRIES_MAX    3u /* of a call that a server sent away untouched */
@@ -75,8 +75,7 @@ static void wipe(const char *text)
 
 static void call_free(struct api_call *call)
 {
-	if (call->timeout)
-		event_free(call->timeout);
+	loop_free(call->timeout);
 	for (size_t i = 0; i < call->exchange.n_headers; i++)
 		wipe(call->headers[i].value);
 	free((char *)call->exchange.authority);
@@ -343,7 +342,7 @@ struct api_http *api_http_new(struct event_base *loop)
 	struct api_http *http = xcalloc(1, sizeof(*http));
 
 	http->loop = loop;
-	http->sweep = evtimer_new(loop, on_sweep, http);
+	http->sweep = loop_timer(loop, on_sweep, http);
 	return http;
 }
 
@@ -360,7 +359,7 @@ struct api_http *api_http_free(struct api_http *http)
 		call_free(call);
 	}
 	api_route_unref(http->route);
-	event_free(http->sweep);
+	loop_free(http->sweep);
 	free(http);
 	return NULL;
 }
@@ -460,14 +459,11 @@ static void set_exchange(struct api_call *call, const struct api_access *access,
 
 static void set_timeout(struct api_call *call, int64_t ms)
 {
-	struct timeval limit;
-
 	if (ms <= 0)
 		return;
-	clock_to_timeval(ms * CLOCK_NS_PER_MS, &limit);
 	call->timeout_s = (unsigned int)(ms / 1000);
-	call->timeout = evtimer_new(call->http->loop, on_timeout, call);
-	event_add(call->timeout, &limit);
+	call->timeout = loop_timer(call->http->loop, on_timeout, call);
+	loop_arm(call->timeout, ms * CLOCK_NS_PER_MS);
 }
 
 int api_http_start(struct api_http *http, const struct api_access *access,

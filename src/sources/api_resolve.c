@@ -8,13 +8,14 @@
 #include "sources/api_resolve.h"
 
 #include <errno.h>
-#include <event2/event.h>
 #include <netdb.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+#include "base/loop.h"
 
 #define STACK_BYTES (512u * 1024) /* getaddrinfo() and the modules of nsswitch.conf */
 
@@ -130,10 +131,8 @@ struct api_resolve *api_resolve_cancel(struct api_resolve *resolve)
 {
 	if (!resolve)
 		return NULL;
-	if (resolve->event)
-		event_free(resolve->event);
-	if (resolve->fd >= 0)
-		close(resolve->fd);
+	loop_free(resolve->event);
+	util_close_fd(&resolve->fd);
 	free(resolve->host);
 	free(resolve);
 	return NULL;

@@ -2,11 +2,11 @@
 #include "sources/api_source.h"
 
 #include <errno.h>
-#include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/loop.h"
 #include "sources/api_query.h"
 #include "sources/api_watch.h"
 #include "sources/convert.h"
@@ -203,15 +203,12 @@ static void remove_cidr(void *arg, const char *key)
 
 static void check_synced(struct api_source *source)
 {
-	struct timeval grace;
-
 	if (source->synced || !api_watch_is_listed(source->streams[STREAM_SERVICES].watch) ||
 	    !api_watch_is_listed(source->streams[STREAM_SLICES].watch))
 		return;
 	if (!source->node_settled || !source->cidrs_settled) {
-		clock_to_timeval(source->node_grace_ms * CLOCK_NS_PER_MS, &grace);
 		if (!evtimer_pending(source->node_grace, NULL))
-			event_add(source->node_grace, &grace);
+			loop_arm(source->node_grace, source->node_grace_ms * CLOCK_NS_PER_MS);
 		return;
 	}
 	event_del(source->node_grace);
@@ -440,13 +437,12 @@ static void stop(void *arg)
 
 static void set_timer(void *arg, int64_t ms)
 {
-	struct timeval delay = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
 	struct stream *stream = arg;
 
 	if (ms < 0)
 		event_del(stream->timer);
 	else
-		event_add(stream->timer, &delay);
+		loop_arm(stream->timer, ms * CLOCK_NS_PER_MS);
 }
 
 static void on_timer(evutil_socket_t fd attr_unused, short what attr_unused, void *arg)
@@ -552,7 +548,7 @@ static void stream_init(struct api_source *source, enum stream_id id, struct eve
 	stream->kind = specs[id].kind.kind;
 	stream->resource = strrchr(specs[id].kind.path, '/') + 1;
 	stream->selectors = xasprintf("%s%s", specs[id].selectors, id == STREAM_NODE ? name : "");
-	stream->timer = evtimer_new(loop, on_timer, stream);
+	stream->timer = loop_timer(loop, on_timer, stream);
 	kind.selectors = stream->selectors;
 	kind.arg = source;
 	kind.guard_percent = specs[id].guarded ? guard_percent : 0;
@@ -594,7 +590,7 @@ int api_source_start(struct event_base *loop, const struct api_source_config *co
 		return r;
 	}
 	api_client_observe(source->client, config->seen, config->seen_arg);
-	source->node_grace = evtimer_new(loop, on_node_grace, source);
+	source->node_grace = loop_timer(loop, on_node_grace, source);
 	for (enum stream_id id = 0; id < STREAM_COUNT; id++)
 		if (has_stream(source, id))
 			stream_init(source, id, loop, config->guard_percent);
@@ -615,13 +611,11 @@ struct api_source *api_source_free(struct api_source *source)
 
 		api_client_cancel(stream->request);
 		api_watch_free(stream->watch);
-		if (stream->timer)
-			event_free(stream->timer);
+		loop_free(stream->timer);
 		free(stream->selectors);
 	}
 	api_client_free(source->client);
-	if (source->node_grace)
-		event_free(source->node_grace);
+	loop_free(source->node_grace);
 	free(source->node_name);
 	free(source);
 	return NULL;

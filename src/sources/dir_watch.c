@@ -2,11 +2,12 @@
 #include "sources/dir_watch.h"
 
 #include <errno.h>
-#include <event2/event.h>
 #include <stdalign.h>
 #include <stdlib.h>
 #include <sys/inotify.h>
 #include <unistd.h>
+
+#include "base/loop.h"
 
 #define DONE_MASK    (IN_CLOSE_WRITE | IN_MOVED_TO)
 #define CHANGED_MASK (IN_CREATE | IN_MODIFY | IN_ATTRIB | IN_DELETE | IN_MOVED_FROM)
@@ -150,8 +151,7 @@ struct dir_watch *dir_watch_free(struct dir_watch *watch)
 {
 	if (!watch)
 		return NULL;
-	if (watch->event)
-		event_free(watch->event);
+	loop_free(watch->event);
 	close(watch->fd);
 	free(watch->dir);
 	free(watch->parent);

@@ -18,15 +18,14 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <event2/event.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/time.h>
 
 #include "base/clock.h"
+#include "base/loop.h"
 #include "sources/dir_watch.h"
 #include "sources/manifest_set.h"
 #include "sources/sync_guard.h"
@@ -106,10 +105,8 @@ static void forget_all_pending(struct manifests *manifests)
 
 static void arm(struct event *event, int64_t ms)
 {
-	struct timeval delay = {.tv_sec = ms / 1000, .tv_usec = (ms % 1000) * 1000};
-
 	if (event)
-		event_add(event, &delay);
+		loop_arm(event, ms * CLOCK_NS_PER_MS);
 }
 
 /* Looks again when it has been quiet; each call puts that off, up to a limit. */
@@ -473,8 +470,8 @@ int manifests_start(struct event_base *loop, const char *dir, const char *node_n
 	struct manifests *manifests = manifests_new(dir, node_name, sink, report, report_arg);
 	int r;
 
-	manifests->settle = evtimer_new(loop, on_settle, manifests);
-	manifests->poll = evtimer_new(loop, on_poll, manifests);
+	manifests->settle = loop_timer(loop, on_settle, manifests);
+	manifests->poll = loop_timer(loop, on_poll, manifests);
 	/* first watch, then read: what changes in between is seen */
 	start_watch(manifests, loop);
 	r = read_all(manifests, err);
@@ -510,10 +507,8 @@ struct manifests *manifests_free(struct manifests *manifests)
 	if (!manifests)
 		return NULL;
 	dir_watch_free(manifests->watch);
-	if (manifests->settle)
-		event_free(manifests->settle);
-	if (manifests->poll)
-		event_free(manifests->poll);
+	loop_free(manifests->settle);
+	loop_free(manifests->poll);
 	forget_all_pending(manifests);
 	map_done(&manifests->pending);
 	manifest_set_done(&manifests->set);

@@ -63,9 +63,12 @@ static void begin_json(struct doc *doc, struct doc_level *level, const char *key
 {
 	if (level->count > 0)
 		text_str(doc->text, ",");
-	new_line(doc, doc->depth);
-	if (key)
-		text_printf(doc->text, "\"%s\": ", key);
+	if (doc->format == DOC_JSON)
+		new_line(doc, doc->depth);
+	if (!key)
+		return;
+	doc_quote(doc->text, key);
+	text_str(doc->text, doc->format == DOC_JSON ? ": " : ":");
 }
 
 /* The first entry of a map in a list stands behind the dash; all others begin a line. */
@@ -88,10 +91,10 @@ static void begin(struct doc *doc, const char *key, bool scalar)
 		return;
 	level = &doc->levels[doc->depth - 1];
 	assert(level->list == !key);
-	if (doc->format == DOC_JSON)
-		begin_json(doc, level, key);
-	else
+	if (doc->format == DOC_YAML)
 		begin_yaml(doc, level, key);
+	else
+		begin_json(doc, level, key);
 	if (doc->format == DOC_YAML && scalar && key)
 		text_str(doc->text, " ");
 	level->count++;
@@ -102,7 +105,7 @@ static void open(struct doc *doc, const char *key, bool list)
 	begin(doc, key, false);
 	assert(doc->depth < DOC_DEPTH);
 	doc->levels[doc->depth++] = (struct doc_level){.list = list};
-	if (doc->format == DOC_JSON)
+	if (doc->format != DOC_YAML)
 		text_str(doc->text, list ? "[" : "{");
 }
 
@@ -127,16 +130,21 @@ void doc_close(struct doc *doc)
 
 		text_printf(doc->text, "%s%s", behind_key ? " " : "", level.list ? "[]" : "{}");
 	}
-	if (doc->format == DOC_JSON) {
-		if (level.count > 0)
-			new_line(doc, doc->depth);
+	if (doc->format == DOC_JSON && level.count > 0)
+		new_line(doc, doc->depth);
+	if (doc->format != DOC_YAML)
 		text_str(doc->text, level.list ? "]" : "}");
-	}
-	if (doc->depth == 0)
+	if (doc->depth == 0 && doc->format != DOC_LINE)
 		text_str(doc->text, "\n");
 }
 
 /* -- values */
+
+void doc_word(struct doc *doc, const char *key, const char *word)
+{
+	begin(doc, key, true);
+	text_str(doc->text, word);
+}
 
 void doc_string(struct doc *doc, const char *key, const char *value)
 {
@@ -145,6 +153,12 @@ void doc_string(struct doc *doc, const char *key, const char *value)
 		doc_quote(doc->text, value);
 	else
 		text_str(doc->text, "null");
+}
+
+void doc_optional(struct doc *doc, const char *key, const char *value)
+{
+	if (value)
+		doc_string(doc, key, value);
 }
 
 void doc_number(struct doc *doc, const char *key, uint64_t value)
@@ -161,6 +175,5 @@ void doc_real(struct doc *doc, const char *key, double value)
 
 void doc_bool(struct doc *doc, const char *key, bool value)
 {
-	begin(doc, key, true);
-	text_str(doc->text, value ? "true" : "false");
+	doc_word(doc, key, value ? "true" : "false");
 }

@@ -12,8 +12,8 @@
  *	doc_close(&doc);
  *	doc_close(&doc);
  *
- * Inside a map every entry has a key, inside a list none has. Keys are ours and go out as they are;
- * strings are escaped, always quoted, and bytes that are no UTF-8 become U+FFFD, so that YAML and
+ * Inside a map every entry has a key, inside a list none has. Keys of YAML are ours and go out as they
+ * are; strings are escaped, always quoted, and bytes that are no UTF-8 become U+FFFD, so that YAML and
  * JSON read the same whatever is in them.
  */
 
@@ -22,6 +22,7 @@
 enum doc_format {
 	DOC_JSON = 0,
 	DOC_YAML,
+	DOC_LINE, /* JSON without blanks and line ends */
 	DOC_FORMAT_COUNT,
 };
 
@@ -43,8 +44,10 @@ struct doc {
 void doc_init(struct doc *doc, struct text *text, enum doc_format format);
 void doc_open_map(struct doc *doc, const char *key);
 void doc_open_list(struct doc *doc, const char *key);
-void doc_close(struct doc *doc); /* the outermost one ends the line, too */
-void doc_string(struct doc *doc, const char *key, const char *value); /* NULL: null */
+void doc_close(struct doc *doc); /* the outermost one ends the line, too, but of DOC_LINE */
+void doc_word(struct doc *doc, const char *key, const char *word);      /* true, 1.5: as it is */
+void doc_string(struct doc *doc, const char *key, const char *value);   /* NULL: null */
+void doc_optional(struct doc *doc, const char *key, const char *value); /* NULL: no entry */
 void doc_number(struct doc *doc, const char *key, uint64_t value);
 void doc_real(struct doc *doc, const char *key, double value); /* six digits */
 void doc_bool(struct doc *doc, const char *key, bool value);

@@ -89,20 +89,6 @@ void text_printf(struct text *text, const char *fmt, ...)
 	text_add(text, s, (size_t)n);
 }
 
-void text_json(struct text *text, const char *s)
-{
-	text_str(text, "\"");
-	for (; *s; s++) {
-		if (*s == '"' || *s == '\\')
-			text_printf(text, "\\%c", *s);
-		else if ((unsigned char)*s < ' ')
-			text_printf(text, "\\u%04x", (unsigned int)*s);
-		else
-			text_add(text, s, 1);
-	}
-	text_str(text, "\"");
-}
-
 void text_move(struct text *to, struct text *from)
 {
 	if (!from->first)

@@ -24,7 +24,6 @@ void text_done(struct text *text);
 
 void text_add(struct text *text, const char *data, size_t n);
 void text_printf(struct text *text, const char *fmt, ...) attr_printf(2, 3);
-void text_json(struct text *text, const char *s);   /* as a string of JSON, in quotes */
 void text_move(struct text *to, struct text *from); /* appends all of `from`, leaves it empty */
 void text_consume(struct text *text, size_t n);     /* drops n bytes from the start */
 /* The first block's unread bytes; NULL and *n = 0 when the text is empty. */

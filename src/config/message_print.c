@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <yaml.h>
 
+#include "base/doc.h"
 #include "config/message.h"
 #include "sources/yaml_scalar.h"
 
@@ -18,8 +19,8 @@
 struct writer {
 	message_omit_fn *omits;
 	yaml_emitter_t emitter; /* YAML */
-	struct text *json;      /* JSON, or NULL */
-	bool first;             /* no comma before the next one */
+	struct doc *json;       /* JSON, or NULL */
+	const char *key;        /* of the next value in JSON */
 };
 
 static void emit(struct writer *writer, yaml_event_t *event)
@@ -27,20 +28,12 @@ static void emit(struct writer *writer, yaml_event_t *event)
 	yaml_emitter_emit(&writer->emitter, event); /* fails only for lack of memory */
 }
 
-static void json_comma(struct writer *writer)
-{
-	if (!writer->first)
-		text_str(writer->json, ",");
-	writer->first = true;
-}
-
 static void begin(struct writer *writer, bool list)
 {
 	yaml_event_t event;
 
 	if (writer->json) {
-		json_comma(writer);
-		text_str(writer->json, list ? "[" : "{");
+		(list ? doc_open_list : doc_open_map)(writer->json, take(writer->key));
 		return;
 	}
 	if (list)
@@ -57,8 +50,7 @@ static void end(struct writer *writer, bool list)
 	yaml_event_t event;
 
 	if (writer->json) {
-		text_str(writer->json, list ? "]" : "}");
-		writer->first = false;
+		doc_close(writer->json);
 		return;
 	}
 	if (list)
@@ -66,20 +58,6 @@ static void end(struct writer *writer, bool list)
 	else
 		yaml_mapping_end_event_initialize(&event);
 	emit(writer, &event);
-}
-
-static void json_string(struct text *out, const char *s)
-{
-	text_str(out, "\"");
-	for (; *s; s++) {
-		if (*s == '"' || *s == '\\')
-			text_printf(out, "\\%c", *s);
-		else if ((unsigned char)*s < 0x20)
-			text_printf(out, "\\u%04x", (unsigned int)*s);
-		else
-			text_add(out, s, 1);
-	}
-	text_str(out, "\"");
 }
 
 /* 2006-1-2: other readers of YAML take it for a date. */
@@ -120,46 +98,41 @@ static bool is_base60(const char *s)
 	return parts > 0 && !*s;
 }
 
-static void put_string(struct writer *writer, const char *s)
+static void put_yaml(struct writer *writer, const char *s, yaml_scalar_style_t style)
 {
 	yaml_event_t event;
+
+	yaml_scalar_event_initialize(&event, NULL, NULL, (const yaml_char_t *)s, (int)strlen(s), 1,
+				     1, style);
+	emit(writer, &event);
+}
+
+static void put_string(struct writer *writer, const char *s)
+{
 	bool plain = yaml_scalar_type(s) == YAML_TYPE_STRING && !is_date(s) && !is_base60(s);
 
-	if (writer->json) {
-		json_comma(writer);
-		json_string(writer->json, s);
-		writer->first = false;
-		return;
-	}
-	yaml_scalar_event_initialize(
-		&event, NULL, NULL, (const yaml_char_t *)s, (int)strlen(s), 1, 1,
-		plain ? YAML_PLAIN_SCALAR_STYLE : YAML_DOUBLE_QUOTED_SCALAR_STYLE);
-	emit(writer, &event);
+	if (writer->json)
+		doc_string(writer->json, take(writer->key), s);
+	else
+		put_yaml(writer, s,
+			 plain ? YAML_PLAIN_SCALAR_STYLE : YAML_DOUBLE_QUOTED_SCALAR_STYLE);
 }
 
 /* Numbers, true, false, null. */
 static void put_word(struct writer *writer, const char *word)
 {
-	yaml_event_t event;
-
-	if (writer->json) {
-		json_comma(writer);
-		text_str(writer->json, word);
-		writer->first = false;
-		return;
-	}
-	yaml_scalar_event_initialize(&event, NULL, NULL, (const yaml_char_t *)word,
-				     (int)strlen(word), 1, 1, YAML_PLAIN_SCALAR_STYLE);
-	emit(writer, &event);
+	if (writer->json)
+		doc_word(writer->json, take(writer->key), word);
+	else
+		put_yaml(writer, word, YAML_PLAIN_SCALAR_STYLE);
 }
 
 static void put_key(struct writer *writer, const char *key)
 {
-	put_string(writer, key);
-	if (writer->json) {
-		text_str(writer->json, ":");
-		writer->first = true;
-	}
+	if (writer->json)
+		writer->key = key;
+	else
+		put_string(writer, key);
 }
 
 static void put_message(struct writer *writer, const ProtobufCMessage *message);
@@ -322,7 +295,9 @@ void message_print_yaml(const ProtobufCMessage *message, message_omit_fn *omits,
 
 void message_print_json(const ProtobufCMessage *message, message_omit_fn *omits, struct text *out)
 {
-	struct writer writer = {.omits = omits, .json = out, .first = true};
+	struct doc json;
+	struct writer writer = {.omits = omits, .json = &json};
 
+	doc_init(&json, out, DOC_LINE);
 	put_message(&writer, message);
 }

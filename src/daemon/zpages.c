@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/doc.h"
 #include "config/duration.h"
 #include "config/options.h"
 #include "config/program.h"
@@ -48,12 +49,25 @@ static void reply_not_acceptable(struct http_exchange *exchange)
 	reply(exchange, 406, "application/json", false, &body);
 }
 
-static void begin_object(struct text *body, const char *kind, enum accept_shape shape)
+/* The map of an object, in which its own entries follow. */
+static void begin_object(struct doc *doc, struct text *body, const char *kind,
+			 enum accept_shape shape)
 {
-	text_printf(body,
-		    "{\"kind\":\"%s\",\"apiVersion\":\"" ACCEPT_GROUP
-		    "/%s\",\"metadata\":{\"name\":\"" COMPONENT "\"}",
-		    kind, accept_version(shape));
+	cleanup_free char *version = xasprintf(ACCEPT_GROUP "/%s", accept_version(shape));
+
+	doc_init(doc, body, DOC_LINE);
+	doc_open_map(doc, NULL);
+	doc_string(doc, "kind", kind);
+	doc_string(doc, "apiVersion", version);
+	doc_open_map(doc, "metadata");
+	doc_string(doc, "name", COMPONENT);
+	doc_close(doc);
+}
+
+static void end_object(struct doc *doc)
+{
+	doc_close(doc);
+	text_str(doc->text, "\n");
 }
 
 /* -- /flagz */
@@ -137,7 +151,8 @@ static const struct flag **sorted_flags(size_t *ret_n)
 	return flags;
 }
 
-static void print_flags(const struct options *options, bool json, struct text *ret)
+/* One of both is given. */
+static void print_flags(const struct options *options, struct doc *doc, struct text *text)
 {
 	size_t n;
 	cleanup_free const struct flag **flags = sorted_flags(&n);
@@ -145,12 +160,10 @@ static void print_flags(const struct options *options, bool json, struct text *r
 	for (size_t i = 0; i < n; i++) {
 		cleanup_free char *value = flag_value(flags[i], options);
 
-		if (!json) {
-			text_printf(ret, "%s=%s\n", flags[i]->name, value);
-			continue;
-		}
-		text_printf(ret, "%s\"%s\":", i > 0 ? "," : "", flags[i]->name);
-		text_json(ret, value);
+		if (doc)
+			doc_string(doc, flags[i]->name, value);
+		else
+			text_printf(text, "%s=%s\n", flags[i]->name, value);
 	}
 }
 
@@ -158,6 +171,7 @@ void zpages_flagz(const struct options *options, struct http_exchange *exchange,
 		  const struct http_request *request)
 {
 	cleanup_text struct text body = {0};
+	struct doc doc;
 	bool yaml;
 	enum accept_shape shape = accept_choose(request->accept, "Flagz", &yaml);
 
@@ -165,72 +179,62 @@ void zpages_flagz(const struct options *options, struct http_exchange *exchange,
 		reply_not_acceptable(exchange);
 	} else if (shape == ACCEPT_TEXT) {
 		text_str(&body, "\n" COMPONENT " flagz\n" WARNING "\n");
-		print_flags(options, false, &body);
+		print_flags(options, NULL, &body);
 		reply(exchange, 200, "text/plain; charset=utf-8", false, &body);
 	} else {
-		begin_object(&body, "Flagz", shape);
-		text_str(&body, ",\"flags\":{");
-		print_flags(options, true, &body);
-		text_str(&body, "}}\n");
+		begin_object(&doc, &body, "Flagz", shape);
+		doc_open_map(&doc, "flags");
+		print_flags(options, &doc, NULL);
+		doc_close(&doc);
+		end_object(&doc);
 		reply_object(exchange, shape, yaml, &body);
 	}
 }
 
 /* -- /statusz */
 
-/* For people, or as objects have it. */
-static void print_time(time_t time, bool json, struct text *ret)
-{
-	struct tm parts;
-	char out[TIME_MAX];
-
-	gmtime_r(&time, &parts);
-	if (json)
-		strftime(out, sizeof(out), "%Y-%m-%dT%H:%M:%SZ", &parts);
-	else
-		strftime(out, sizeof(out), "%a %b %e %H:%M:%S UTC %Y", &parts);
-	text_str(ret, out);
-}
-
 static void print_status_text(const char *const *paths, size_t n_paths, struct text *ret)
 {
 	time_t start = (time_t)process_start_time();
 	long long up = (long long)(time(NULL) - start);
+	char started[TIME_MAX];
+	struct tm parts;
 
-	text_str(ret, "\n" COMPONENT " statusz\n" WARNING "\nStarted= ");
-	print_time(start, false, ret);
+	strftime(started, sizeof(started), "%a %b %e %H:%M:%S UTC %Y", gmtime_r(&start, &parts));
 	text_printf(ret,
-		    "\nUp= %lld hr %02lld min %02lld sec\nPortolan version= %s\n"
+		    "\n" COMPONENT " statusz\n" WARNING
+		    "\nStarted= %s\nUp= %lld hr %02lld min %02lld sec\nPortolan version= %s\n"
 		    "Binary version= 1." KUBERNETES_MINOR "\nEmulation version= 1." KUBERNETES_MINOR
 		    "\nPaths=",
-		    up / 3600, up / 60 % 60, up % 60, PORTOLAN_VERSION);
+		    started, up / 3600, up / 60 % 60, up % 60, PORTOLAN_VERSION);
 	for (size_t i = 0; i < n_paths; i++)
 		text_printf(ret, " %s", paths[i]);
 	text_str(ret, "\n");
 }
 
-static void print_status_object(const char *const *paths, size_t n_paths, struct text *ret)
+static void print_status_object(const char *const *paths, size_t n_paths, struct doc *doc)
 {
 	time_t start = (time_t)process_start_time();
+	char started[TIME_MAX];
+	struct tm parts;
 
-	text_str(ret, ",\"startTime\":\"");
-	print_time(start, true, ret);
-	text_printf(ret,
-		    "\",\"uptimeSeconds\":%lld,\"goVersion\":\"\",\"binaryVersion\":"
-		    "\"1." KUBERNETES_MINOR "\",\"emulationVersion\":\"1." KUBERNETES_MINOR
-		    "\",\"paths\":[",
-		    (long long)(time(NULL) - start));
-	for (size_t i = 0; i < n_paths; i++) {
-		text_str(ret, i > 0 ? "," : "");
-		text_json(ret, paths[i]);
-	}
-	text_str(ret, "]}\n");
+	strftime(started, sizeof(started), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&start, &parts));
+	doc_string(doc, "startTime", started);
+	doc_number(doc, "uptimeSeconds", (uint64_t)MAX(time(NULL) - start, 0));
+	doc_string(doc, "goVersion", "");
+	doc_string(doc, "binaryVersion", "1." KUBERNETES_MINOR);
+	doc_string(doc, "emulationVersion", "1." KUBERNETES_MINOR);
+	doc_open_list(doc, "paths");
+	for (size_t i = 0; i < n_paths; i++)
+		doc_string(doc, NULL, paths[i]);
+	doc_close(doc);
 }
 
 void zpages_statusz(const char *const *paths, size_t n_paths, struct http_exchange *exchange,
 		    const struct http_request *request)
 {
 	cleanup_text struct text body = {0};
+	struct doc doc;
 	bool yaml;
 	enum accept_shape shape = accept_choose(request->accept, "Statusz", &yaml);
 
@@ -240,8 +244,9 @@ void zpages_statusz(const char *const *paths, size_t n_paths, struct http_exchan
 		print_status_text(paths, n_paths, &body);
 		reply(exchange, 200, "text/plain; charset=utf-8", false, &body);
 	} else {
-		begin_object(&body, "Statusz", shape);
-		print_status_object(paths, n_paths, &body);
+		begin_object(&doc, &body, "Statusz", shape);
+		print_status_object(paths, n_paths, &doc);
+		end_object(&doc);
 		reply_object(exchange, shape, yaml, &body);
 	}
 }

@@ -2,7 +2,6 @@
 
 #include "page/status_json.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -12,7 +11,7 @@
 
 /* The entries of one service port, as they are written. */
 struct entries {
-	struct text *text;
+	struct doc *doc;
 	size_t n;
 };
 
@@ -21,8 +20,11 @@ static void put_entry(struct entries *entries, const char *address, enum entry k
 {
 	if (entries->n++ >= STATUS_ENTRIES_MAX)
 		return;
-	text_printf(entries->text, "%s[\"%s\",\"%s\",\"%s\"]", entries->n > 1 ? "," : "", address,
-		    entry_words(kind), destination);
+	doc_open_list(entries->doc, NULL);
+	doc_string(entries->doc, NULL, address);
+	doc_string(entries->doc, NULL, entry_words(kind));
+	doc_string(entries->doc, NULL, destination);
+	doc_close(entries->doc);
 }
 
 static void put_address(struct entries *entries, const struct addr *addr, uint16_t port,
@@ -54,11 +56,11 @@ static void put_node_port(struct entries *entries, const struct settings *settin
 }
 
 static void put_entries(const struct status_source *source, const struct service *service,
-			const struct service_port *port, struct text *ret)
+			const struct service_port *port, struct doc *doc)
 {
-	struct entries entries = {.text = ret};
+	struct entries entries = {.doc = doc};
 
-	text_str(ret, "\"entries\":[");
+	doc_open_list(doc, "entries");
 	for (enum family family = 0; family < FAMILY_COUNT; family++) {
 		const struct settings *settings = source->settings(source->arg, family);
 
@@ -73,18 +75,9 @@ static void put_entries(const struct status_source *source, const struct service
 		if (port->node_port)
 			put_node_port(&entries, settings, port->node_port);
 	}
-	text_str(ret, "]");
+	doc_close(doc);
 	if (entries.n > STATUS_ENTRIES_MAX)
-		text_printf(ret, ",\"more\":%zu", entries.n - STATUS_ENTRIES_MAX);
-}
-
-/* "namespace/name:port", with the number where the port has no name. */
-static void put_id(const char *key, const char *name, uint16_t number, struct text *ret)
-{
-	cleanup_free char *id =
-		*name ? xasprintf("%s:%s", key, name) : xasprintf("%s:%u", key, number);
-
-	doc_quote(ret, id);
+		doc_number(doc, "more", entries.n - STATUS_ENTRIES_MAX);
 }
 
 static const struct port_plan *find_plan(const struct service_plan *plan,
@@ -99,18 +92,20 @@ static const struct port_plan *find_plan(const struct service_plan *plan,
 
 static void put_port(const struct status_source *source, const struct service *service,
 		     const struct service_plan *plan, const struct service_port *port,
-		     struct text *ret)
+		     struct doc *doc)
 {
 	const struct port_plan *planned = find_plan(plan, port);
-	size_t used = planned ? planned->use.reachable.n : 0;
-	size_t all = planned && planned->endpoints ? planned->endpoints->n : 0;
+	/* with the number where the port has no name */
+	cleanup_free char *id = *port->name ? xasprintf("%s:%s", service->key, port->name)
+					    : xasprintf("%s:%u", service->key, port->port);
 
-	text_str(ret, "{\"id\":");
-	put_id(service->key, port->name, port->port, ret);
-	text_printf(ret, ",\"protocol\":\"%s\",\"used\":%zu,\"endpoints\":%zu,",
-		    protocol_name(port->protocol), used, all);
-	put_entries(source, service, port, ret);
-	text_str(ret, "}");
+	doc_open_map(doc, NULL);
+	doc_string(doc, "id", id);
+	doc_string(doc, "protocol", protocol_name(port->protocol));
+	doc_number(doc, "used", planned ? planned->use.reachable.n : 0);
+	doc_number(doc, "endpoints", planned && planned->endpoints ? planned->endpoints->n : 0);
+	put_entries(source, service, port, doc);
+	doc_close(doc);
 }
 
 static struct service_plan *first_plan(const struct status_source *source, const char *key)
@@ -131,26 +126,33 @@ void status_json_service(const struct status_source *source, const struct servic
 {
 	const struct service *service = model_service(source->model, item->key);
 	struct service_plan *plan = service ? first_plan(source, item->key) : NULL;
+	struct doc doc;
 
-	text_str(ret, "{\"service\":");
-	doc_quote(ret, item->key);
-	text_printf(ret, ",\"changed\":%" PRId64 ",\"type\":\"%s\",\"ports\":[", item->changed_s,
-		    service ? service_type_name(service_type_of(service)) : "");
-	for (size_t i = 0; service && i < MIN(service->n_ports, STATUS_PORTS_MAX); i++) {
-		text_str(ret, i > 0 ? "," : "");
-		put_port(source, service, plan, &service->ports[i], ret);
-	}
-	text_str(ret, "]}");
+	doc_init(&doc, ret, DOC_LINE);
+	doc_open_map(&doc, NULL);
+	doc_string(&doc, "service", item->key);
+	doc_number(&doc, "changed", (uint64_t)item->changed_s);
+	doc_string(&doc, "type", service ? service_type_name(service_type_of(service)) : "");
+	doc_open_list(&doc, "ports");
+	for (size_t i = 0; service && i < MIN(service->n_ports, STATUS_PORTS_MAX); i++)
+		put_port(source, service, plan, &service->ports[i], &doc);
+	doc_close(&doc);
+	doc_close(&doc);
 	service_plan_unref(plan);
 }
 
 void status_json_hello(const struct status_source *source, struct text *ret)
 {
-	text_str(ret, "{\"node\":");
-	doc_quote(ret, source->node_name);
-	text_printf(ret, ",\"mode\":\"%s\",\"version\":\"%s\",\"kubernetes\":\"%s\",\"rates\":%s}",
-		    source->backend->name, source->version, source->kubernetes,
-		    source->metered ? "true" : "false");
+	struct doc doc;
+
+	doc_init(&doc, ret, DOC_LINE);
+	doc_open_map(&doc, NULL);
+	doc_string(&doc, "node", source->node_name);
+	doc_string(&doc, "mode", source->backend->name);
+	doc_string(&doc, "version", source->version);
+	doc_string(&doc, "kubernetes", source->kubernetes);
+	doc_bool(&doc, "rates", source->metered);
+	doc_close(&doc);
 }
 
 void status_json_gauges(const struct status_source *source, size_t services, uint64_t repairs,
@@ -158,21 +160,23 @@ void status_json_gauges(const struct status_source *source, size_t services, uin
 {
 	struct status_gauges gauges = {0};
 	size_t endpoints = 0;
+	struct doc doc;
 
 	source->gauges(source->arg, &gauges);
 	for (enum family family = 0; family < FAMILY_COUNT; family++)
 		if (!model_ignores_family(source->model, family))
 			endpoints += model_count_endpoints(source->model, family);
-	text_printf(ret,
-		    "{\"services\":%zu,\"endpoints\":%zu,\"repairs\":%" PRIu64
-		    ",\"conntrack\":%" PRIu64 ",\"conntrack_max\":%" PRIu64 ",\"healthy\":%s",
-		    services, endpoints, repairs, gauges.conntrack, gauges.conntrack_max,
-		    gauges.healthy ? "true" : "false");
-	text_str(ret, ",\"reason\":");
-	doc_quote(ret, gauges.reason ? gauges.reason : "");
-	text_str(ret, ",\"degraded\":");
-	doc_quote(ret, gauges.degraded ? gauges.degraded : "");
-	text_str(ret, "}");
+	doc_init(&doc, ret, DOC_LINE);
+	doc_open_map(&doc, NULL);
+	doc_number(&doc, "services", services);
+	doc_number(&doc, "endpoints", endpoints);
+	doc_number(&doc, "repairs", repairs);
+	doc_number(&doc, "conntrack", gauges.conntrack);
+	doc_number(&doc, "conntrack_max", gauges.conntrack_max);
+	doc_bool(&doc, "healthy", gauges.healthy);
+	doc_string(&doc, "reason", gauges.reason ? gauges.reason : "");
+	doc_string(&doc, "degraded", gauges.degraded ? gauges.degraded : "");
+	doc_close(&doc);
 	free(gauges.reason);
 	free(gauges.degraded);
 }
@@ -183,18 +187,20 @@ static void put_traffic(void *arg, const char *ns, const char *service, const ch
 	struct entries *ports = arg;
 	cleanup_free char *id = xasprintf("%s/%s:%s", ns, service, port);
 
-	if (ports->n >= STATUS_TRAFFIC_MAX)
-		return;
-	text_str(ports->text, ports->n++ > 0 ? "," : "");
-	doc_quote(ports->text, id);
-	text_printf(ports->text, ":%" PRIu64, connections);
+	if (ports->n++ < STATUS_TRAFFIC_MAX)
+		doc_number(ports->doc, id, connections);
 }
 
 void status_json_traffic(const struct status_source *source, int64_t now_ms, struct text *ret)
 {
-	struct entries ports = {.text = ret};
+	struct doc doc;
+	struct entries ports = {.doc = &doc};
 
-	text_printf(ret, "{\"ms\":%" PRId64 ",\"connections\":{", now_ms);
+	doc_init(&doc, ret, DOC_LINE);
+	doc_open_map(&doc, NULL);
+	doc_number(&doc, "ms", (uint64_t)now_ms);
+	doc_open_map(&doc, "connections");
 	source->traffic(source->arg, put_traffic, &ports);
-	text_str(ret, "}}");
+	doc_close(&doc);
+	doc_close(&doc);
 }

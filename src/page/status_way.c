@@ -134,12 +134,6 @@ static int find_services(const struct model *model, const struct packet *packet,
 
 /* -- the answer */
 
-static void put_optional(struct doc *doc, const char *key, const char *value)
-{
-	if (value)
-		doc_string(doc, key, value);
-}
-
 static void put_packet(struct doc *doc, const struct packet *packet)
 {
 	char source[ADDR_TEXT_MAX];
@@ -164,9 +158,9 @@ static void put_step(struct doc *doc, const struct step *step, bool common)
 	doc_string(doc, "chain", step->chain);
 	doc_string(doc, "effect", effect_name(step->effect));
 	doc_string(doc, "rule", step->rule);
-	put_optional(doc, "target", step->target);
-	put_optional(doc, "element", step->element);
-	put_optional(doc, "note", step->note);
+	doc_optional(doc, "target", step->target);
+	doc_optional(doc, "element", step->element);
+	doc_optional(doc, "note", step->note);
 	doc_close(doc);
 }
 

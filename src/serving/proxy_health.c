@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "base/doc.h"
+
 #define NS_PER_SECOND 1000000000LL
 #define TIME_MAX      48
 
@@ -82,28 +84,27 @@ static int64_t newest_update(const struct proxy_health *health)
 	return newest;
 }
 
-static const char *word(bool value)
-{
-	return value ? "true" : "false";
-}
-
 static void print_families(const struct proxy_health *health, const struct health_time *now,
-			   struct text *ret)
+			   struct doc *doc)
 {
-	const char *before = ",\"status\":{";
+	bool any = false;
 
 	for (enum family family = 0; family < FAMILY_COUNT; family++) {
 		char time[TIME_MAX];
 
 		if (!health->families[family].updated)
 			continue;
+		if (!any)
+			doc_open_map(doc, "status");
+		any = true;
 		print_time(health->families[family].updated_wall_ns, time);
-		text_printf(ret, "%s\"%s\":{\"lastUpdated\":\"%s\",\"healthy\":%s}", before,
-			    family_name(family), time, word(family_is_good(health, family, now)));
-		before = ",";
+		doc_open_map(doc, family_name(family));
+		doc_string(doc, "lastUpdated", time);
+		doc_bool(doc, "healthy", family_is_good(health, family, now));
+		doc_close(doc);
 	}
-	if (*before == ',' && !before[1])
-		text_str(ret, "}");
+	if (any)
+		doc_close(doc);
 }
 
 /* eligible: NULL when it plays no part and is not shown. */
@@ -115,24 +116,22 @@ static int print_health(const struct proxy_health *health, const bool *eligible,
 	bool answer = good && (!eligible || *eligible);
 	char last[TIME_MAX];
 	char current[TIME_MAX];
+	struct doc doc;
 
 	/* who is well was updated just now, whenever that last needed a sync */
 	print_time(answer ? now->wall_ns : newest_update(health), last);
 	print_time(now->wall_ns, current);
-	text_printf(ret, "{\"lastUpdated\":\"%s\",\"currentTime\":\"%s\"", last, current);
+	doc_init(&doc, ret, DOC_LINE);
+	doc_open_map(&doc, NULL);
+	doc_string(&doc, "lastUpdated", last);
+	doc_string(&doc, "currentTime", current);
 	if (eligible)
-		text_printf(ret, ",\"nodeEligible\":%s", word(*eligible));
-	text_printf(ret, ",\"healthy\":%s", word(good));
-	if (why_not) {
-		text_str(ret, ",\"reason\":");
-		text_json(ret, why_not);
-	}
-	if (degraded) {
-		text_str(ret, ",\"degraded\":");
-		text_json(ret, degraded);
-	}
-	print_families(health, now, ret);
-	text_str(ret, "}");
+		doc_bool(&doc, "nodeEligible", *eligible);
+	doc_bool(&doc, "healthy", good);
+	doc_optional(&doc, "reason", why_not);
+	doc_optional(&doc, "degraded", degraded);
+	print_families(health, now, &doc);
+	doc_close(&doc);
 	return answer ? 200 : 503;
 }
 

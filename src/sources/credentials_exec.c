@@ -4,61 +4,43 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/text.h"
+#include "base/doc.h"
 #include "sources/base64.h"
 #include "sources/kubeconfig.pb-c.h"
 #include "sources/rfc3339.h"
 #include "sources/yaml_message.h"
 
-static void add_json_string(struct text *text, const char *s)
-{
-	text_add(text, "\"", 1);
-	for (; *s; s++) {
-		if (*s == '"' || *s == '\\')
-			text_printf(text, "\\%c", *s);
-		else if ((unsigned char)*s < 0x20)
-			text_printf(text, "\\u%04x", (unsigned int)*s);
-		else
-			text_add(text, s, 1);
-	}
-	text_add(text, "\"", 1);
-}
-
-static void add_member(struct text *text, const char *name, const char *value)
-{
-	if (!value)
-		return;
-	text_printf(text, ",\"%s\":", name);
-	add_json_string(text, value);
-}
-
-static void add_cluster(struct text *text, const struct api_access *cluster)
+static void add_cluster(struct doc *doc, const struct api_access *cluster)
 {
 	char *ca cleanup_free = NULL;
 
 	if (cluster->ca.data)
 		ca = base64_encode(cluster->ca.data, cluster->ca.n);
-	text_str(text, ",\"cluster\":{\"server\":");
-	add_json_string(text, cluster->server);
-	add_member(text, "tls-server-name", cluster->tls_server_name);
-	add_member(text, "proxy-url", cluster->proxy_url);
-	add_member(text, "certificate-authority-data", ca);
+	doc_open_map(doc, "cluster");
+	doc_string(doc, "server", cluster->server);
+	doc_optional(doc, "tls-server-name", cluster->tls_server_name);
+	doc_optional(doc, "proxy-url", cluster->proxy_url);
+	doc_optional(doc, "certificate-authority-data", ca);
 	if (cluster->insecure)
-		text_str(text, ",\"insecure-skip-tls-verify\":true");
-	text_str(text, "}");
+		doc_bool(doc, "insecure-skip-tls-verify", true);
+	doc_close(doc);
 }
 
 char *credentials_exec_info(const struct kubeconfig_exec *exec, const struct api_access *cluster)
 {
-	cleanup_text struct text text;
+	cleanup_text struct text text = {0};
+	struct doc doc;
 
-	text_init(&text);
-	text_str(&text, "{\"kind\":\"ExecCredential\"");
-	add_member(&text, "apiVersion", exec->api_version);
-	text_str(&text, ",\"spec\":{\"interactive\":false");
+	doc_init(&doc, &text, DOC_LINE);
+	doc_open_map(&doc, NULL);
+	doc_string(&doc, "kind", "ExecCredential");
+	doc_optional(&doc, "apiVersion", exec->api_version);
+	doc_open_map(&doc, "spec");
+	doc_bool(&doc, "interactive", false);
 	if (exec->cluster_info)
-		add_cluster(&text, cluster);
-	text_str(&text, "}}");
+		add_cluster(&doc, cluster);
+	doc_close(&doc);
+	doc_close(&doc);
 	return text_dup(&text);
 }
 

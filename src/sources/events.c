@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/doc.h"
 #include "base/log.h"
-#include "base/text.h"
 #include "sources/api_client.h"
 #include "sources/api_query.h"
 #include "sources/printable.h"
@@ -123,29 +123,16 @@ static bool may_go(struct events *events, const struct events_item *item)
 
 /* -- the object -- */
 
-/* "text", quotes included: what is not plain ASCII is replaced, what is too long is cut. */
-static void add_string(struct text *json, const char *value, size_t limit)
+/* What is not plain ASCII is replaced, what is too long is cut. */
+static void add_field(struct doc *doc, const char *name, const char *value, size_t limit)
 {
 	char plain[NOTE_MAX];
 
-	printable(value, plain, MIN(sizeof(plain), limit));
-	text_str(json, "\"");
-	for (const char *at = plain; *at; at++) {
-		if (*at == '"' || *at == '\\')
-			text_str(json, "\\");
-		text_add(json, at, 1);
-	}
-	text_str(json, "\"");
-}
-
-static void add_field(struct text *json, const char *name, const char *value, size_t limit)
-{
-	text_printf(json, ",\"%s\":", name);
-	add_string(json, value, limit);
+	doc_string(doc, name, printable(value, plain, MIN(sizeof(plain), limit)));
 }
 
 /* Two of them must differ, in any cluster: the time in nanoseconds is part of it. */
-static void add_metadata(struct text *json, const struct events_item *item, int64_t wall_ns)
+static void add_metadata(struct doc *doc, const struct events_item *item, int64_t wall_ns)
 {
 	char *name cleanup_free = xasprintf("%s.%llx", item->name, (unsigned long long)wall_ns);
 
@@ -153,32 +140,34 @@ static void add_metadata(struct text *json, const struct events_item *item, int6
 		free(take(name));
 		name = xasprintf("%s.%llx", CONTROLLER, (unsigned long long)wall_ns);
 	}
-	text_str(json, ",\"metadata\":{\"name\":");
-	add_string(json, name, NOTE_MAX);
-	add_field(json, "namespace", *item->ns ? item->ns : "default", NOTE_MAX);
-	text_str(json, "}");
+	doc_open_map(doc, "metadata");
+	add_field(doc, "name", name, NOTE_MAX);
+	add_field(doc, "namespace", *item->ns ? item->ns : "default", NOTE_MAX);
+	doc_close(doc);
 }
 
-static void add_time(struct text *json, int64_t wall_ns)
+static void add_time(struct doc *doc, int64_t wall_ns)
 {
 	time_t seconds = (time_t)(wall_ns / NS_PER_S);
 	char text[64];
 	struct tm tm;
+	size_t n;
 
 	gmtime_r(&seconds, &tm);
-	strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
-	text_printf(json, ",\"eventTime\":\"%s.%06dZ\"", text, (int)(wall_ns % NS_PER_S / 1000));
+	n = strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
+	snprintf(text + n, sizeof(text) - n, ".%06dZ", (int)(wall_ns % NS_PER_S / 1000));
+	doc_string(doc, "eventTime", text);
 }
 
-static void add_regarding(struct text *json, const struct events_item *item)
+static void add_regarding(struct doc *doc, const struct events_item *item)
 {
-	text_str(json, ",\"regarding\":{\"kind\":");
-	add_string(json, item->kind, NOTE_MAX);
+	doc_open_map(doc, "regarding");
+	add_field(doc, "kind", item->kind, NOTE_MAX);
 	if (*item->ns)
-		add_field(json, "namespace", item->ns, NOTE_MAX);
-	add_field(json, "name", item->name, NOTE_MAX);
-	add_field(json, "apiVersion", item->api_version ? item->api_version : "v1", NOTE_MAX);
-	text_str(json, "}");
+		add_field(doc, "namespace", item->ns, NOTE_MAX);
+	add_field(doc, "name", item->name, NOTE_MAX);
+	add_field(doc, "apiVersion", item->api_version ? item->api_version : "v1", NOTE_MAX);
+	doc_close(doc);
 }
 
 static char *print_event(const struct events *events, const struct events_item *item)
@@ -186,19 +175,23 @@ static char *print_event(const struct events *events, const struct events_item *
 	char *instance cleanup_free = xasprintf("%s-%s", CONTROLLER, events->config.host);
 	int64_t wall_ns = events->config.wall_ns();
 	cleanup_text struct text json = {0};
+	struct doc doc;
 
-	text_str(&json, "{\"apiVersion\":\"events.k8s.io/v1\",\"kind\":\"Event\"");
-	add_metadata(&json, item, wall_ns);
-	add_time(&json, wall_ns);
-	add_field(&json, "reportingController", CONTROLLER, INSTANCE_MAX);
-	add_field(&json, "reportingInstance", instance, INSTANCE_MAX + 1);
-	add_field(&json, "action", item->action, INSTANCE_MAX + 1);
-	add_field(&json, "reason", item->reason, INSTANCE_MAX + 1);
-	add_regarding(&json, item);
+	doc_init(&doc, &json, DOC_LINE);
+	doc_open_map(&doc, NULL);
+	doc_string(&doc, "apiVersion", "events.k8s.io/v1");
+	doc_string(&doc, "kind", "Event");
+	add_metadata(&doc, item, wall_ns);
+	add_time(&doc, wall_ns);
+	add_field(&doc, "reportingController", CONTROLLER, INSTANCE_MAX);
+	add_field(&doc, "reportingInstance", instance, INSTANCE_MAX + 1);
+	add_field(&doc, "action", item->action, INSTANCE_MAX + 1);
+	add_field(&doc, "reason", item->reason, INSTANCE_MAX + 1);
+	add_regarding(&doc, item);
 	if (*item->note)
-		add_field(&json, "note", item->note, NOTE_MAX);
-	add_field(&json, "type", type_name(item), INSTANCE_MAX);
-	text_str(&json, "}");
+		add_field(&doc, "note", item->note, NOTE_MAX);
+	add_field(&doc, "type", type_name(item), INSTANCE_MAX);
+	doc_close(&doc);
 	return text_dup(&json);
 }
 

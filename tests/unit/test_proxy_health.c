@@ -43,7 +43,7 @@ static void a_reason_makes_it_unhealthy_and_is_told(void **state attr_unused)
 	body = text_dup(&text);
 	assert_string_equal(body, "{\"lastUpdated\":\"" NEVER
 				  "\",\"currentTime\":\"2025-11-15T23:40:00Z\",\"nodeEligible\":"
-				  "false,\"healthy\":false,\"reason\":\"a \\\"\\\\\\u000a\"}");
+				  "false,\"healthy\":false,\"reason\":\"a \\\"\\\\\\n\"}");
 }
 
 static void what_degrades_it_is_told_and_changes_no_status(void **state attr_unused)

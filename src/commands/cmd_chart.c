@@ -84,15 +84,14 @@ static void draw(const struct chart_job *job, const struct snapshot *snapshot, c
 	chart_write(chart, job->format, text);
 }
 
-static int chart(const struct chart_job *job, const struct options *options,
-		 const struct config *config)
+static int chart(const struct chart_job *job, const struct call *call)
 {
 	cleanup_snapshot struct snapshot snapshot = {0};
 	cleanup_text struct text text = {0};
 	char **keys = NULL;
 	size_t n_keys = 0;
 	struct err err;
-	int r = snapshot_load(options, config, "chart", false, &snapshot, &err);
+	int r = snapshot_load(call, false, &snapshot, &err);
 
 	if (r == 0)
 		r = find_services(job, snapshot.model, &keys, &n_keys, &err);
@@ -103,29 +102,15 @@ static int chart(const struct chart_job *job, const struct options *options,
 	for (size_t i = 0; i < n_keys; i++)
 		free(keys[i]);
 	free(keys);
-	if (r < 0) {
-		fprintf(stderr, "portolan chart: %s\n", err.text);
-		return EXIT_FAILED;
-	}
+	if (r < 0)
+		return call_fail(call, &err, EXIT_FAILED);
 	return snapshot.n_broken > 0 ? EXIT_FAILED : EXIT_DONE;
 }
 
-int cmd_chart(int argc, char **argv)
+int cmd_chart(struct call *call)
 {
-	cleanup_options struct options options = {0};
-	cleanup_problems struct problems problems = {0};
-	cleanup_config struct config config = {0};
 	struct chart_job job = {0};
-	int r = command_parse(COMMAND_CHART, argc, argv, &options);
 
-	if (r != EXIT_DONE)
-		return r == COMMAND_ANSWERED ? EXIT_DONE : r;
-	options_config(&options, &config, &problems);
-	check_job(&options, &job, &problems);
-	if (problems.n > 0) {
-		problems_print(&problems, "portolan chart");
-		return EXIT_USAGE;
-	}
-	log_setup(config.log_format, config.verbosity);
-	return chart(&job, &options, &config);
+	check_job(&call->options, &job, &call->problems);
+	return call_is_wrong(call) ? EXIT_USAGE : chart(&job, call);
 }

@@ -5,7 +5,6 @@
 
 #include "backends/backend.h"
 #include "commands/command.h"
-#include "config/options.h"
 #include "daemon/node_lock.h"
 
 /* 1: cleaned, 0: a mode is not usable for the family on this host (reason in *err), negative: failed. */
@@ -42,8 +41,9 @@ static void close_hosts(struct backend_host **hosts)
 
 /* A family that the host does not have is said and no failure, for it can hold no rules that work;
  * but one of them it must have. */
-int cmd_cleanup_all(const char *who, const struct config *config)
+int cmd_cleanup_all(const struct call *call)
 {
+	const char *who = commands[call->id].name;
 	struct backend_host *hosts[BACKEND_MODES_MAX] = {0};
 	int exit_code = EXIT_DONE;
 	size_t n_usable = 0;
@@ -52,47 +52,36 @@ int cmd_cleanup_all(const char *who, const struct config *config)
 
 	if (node_lock_is_held(NODE_LOCK_NAME))
 		fprintf(stderr,
-			"%s: an instance of Portolan runs on this node and may write the rules "
+			"portolan %s: an instance of Portolan runs on this node and may write the "
+			"rules "
 			"again: end it first\n",
 			who);
-	open_hosts(config, hosts);
+	open_hosts(&call->config, hosts);
 	for (enum family family = 0; family < FAMILY_COUNT; family++) {
 		int r = clean_family(family, hosts, &errors[family]);
 
 		usable[family] = r != 0;
 		n_usable += r != 0;
 		if (r < 0) {
-			fprintf(stderr, "%s: removing the %s rules: %s\n", who, family_name(family),
-				errors[family].text);
+			fprintf(stderr, "portolan %s: removing the %s rules: %s\n", who,
+				family_name(family), errors[family].text);
 			exit_code = EXIT_FAILED;
 		}
 	}
 	close_hosts(hosts);
 	if (n_usable == 0) {
-		fprintf(stderr, "%s: no rules can be read on this host: %s\n", who,
+		fprintf(stderr, "portolan %s: no rules can be read on this host: %s\n", who,
 			errors[FAMILY_IPV4].text);
 		exit_code = EXIT_FAILED;
 	}
 	for (enum family family = 0; n_usable > 0 && family < FAMILY_COUNT; family++)
 		if (!usable[family])
-			fprintf(stderr, "%s: no %s rules can be read on this host: %s\n", who,
-				family_name(family), errors[family].text);
+			fprintf(stderr, "portolan %s: no %s rules can be read on this host: %s\n",
+				who, family_name(family), errors[family].text);
 	return exit_code;
 }
 
-int cmd_cleanup(int argc, char **argv)
+int cmd_cleanup(struct call *call)
 {
-	cleanup_options struct options options = {0};
-	cleanup_problems struct problems problems = {0};
-	cleanup_config struct config config = {0};
-	int r = command_parse(COMMAND_CLEANUP, argc, argv, &options);
-
-	if (r != EXIT_DONE)
-		return r == COMMAND_ANSWERED ? EXIT_DONE : r;
-	if (options_config(&options, &config, &problems) < 0) {
-		problems_print(&problems, "portolan cleanup");
-		return EXIT_USAGE;
-	}
-	log_setup(config.log_format, config.verbosity);
-	return cmd_cleanup_all("portolan cleanup", &config);
+	return call_is_wrong(call) ? EXIT_USAGE : cmd_cleanup_all(call);
 }

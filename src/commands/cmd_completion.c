@@ -76,15 +76,14 @@ static int print_script(const char *name)
 	return EXIT_USAGE;
 }
 
-int cmd_completion(int argc, char **argv)
+int cmd_completion(struct call *call)
 {
-	cleanup_options struct options options = {0};
 	int r;
 
-	if (argc > 0 && streq(argv[0], "words"))
-		return print_words(argc - 1, argv + 1);
-	r = command_parse(COMMAND_COMPLETION, argc, argv, &options);
+	if (call->argc > 0 && streq(call->argv[0], "words"))
+		return print_words(call->argc - 1, call->argv + 1);
+	r = command_parse(call);
 	if (r != EXIT_DONE)
 		return r == COMMAND_ANSWERED ? EXIT_DONE : r;
-	return print_script(options.argument);
+	return print_script(call->options.argument);
 }

@@ -152,19 +152,12 @@ static void print(const struct conntrack_job *job, const struct service *service
 	doc_close(&doc);
 }
 
-static int fail(const struct err *err)
-{
-	fprintf(stderr, "portolan conntrack: %s\n", err->text);
-	return EXIT_NO_STATE;
-}
-
 static void flows_cleanup(struct service_flows **flows)
 {
 	service_flows_free(*flows);
 }
 
-static int count(const struct conntrack_job *job, const struct options *options,
-		 const struct config *config)
+static int count(const struct conntrack_job *job, const struct call *call)
 {
 	cleanup_snapshot struct snapshot snapshot = {0};
 	attr_cleanup(flows_cleanup) struct service_flows *flows = NULL;
@@ -174,43 +167,31 @@ static int count(const struct conntrack_job *job, const struct options *options,
 	bool incomplete = false;
 	struct err err;
 
-	if (snapshot_load(options, config, "conntrack", false, &snapshot, &err) < 0)
-		return fail(&err);
+	if (snapshot_load(call, false, &snapshot, &err) < 0)
+		return call_fail(call, &err, EXIT_NO_STATE);
 	service = find_service(job, snapshot.model, &wanted, &err);
 	if (!service)
-		return fail(&err);
+		return call_fail(call, &err, EXIT_NO_STATE);
 	flows = service_flows_new(snapshot.model, service, wanted, job->each);
 	if (read_flows(flows, &incomplete, &err) < 0)
-		return fail(&err);
+		return call_fail(call, &err, EXIT_NO_STATE);
 	if (incomplete)
 		fprintf(stderr,
 			"portolan conntrack: the table was rearranged meanwhile, some flows "
 			"may be missing\n");
 	print(job, service, flows, incomplete, &text);
 	if (snapshot_print(&text, &err) < 0)
-		return fail(&err);
+		return call_fail(call, &err, EXIT_NO_STATE);
 	return flows_print_strays(flows) > 0 ? EXIT_FAILED : EXIT_DONE;
 }
 
-int cmd_conntrack(int argc, char **argv)
+int cmd_conntrack(struct call *call)
 {
-	cleanup_options struct options options = {0};
-	cleanup_problems struct problems problems = {0};
-	cleanup_config struct config config = {0};
 	struct conntrack_job job = {0};
-	int r = command_parse(COMMAND_CONNTRACK, argc, argv, &options);
+	int r;
 
-	if (r != EXIT_DONE)
-		return r == COMMAND_ANSWERED ? EXIT_DONE : r;
-	options_config(&options, &config, &problems);
-	check_job(&options, &job, &problems);
-	if (problems.n > 0) {
-		problems_print(&problems, "portolan conntrack");
-		r = EXIT_USAGE;
-	} else {
-		log_setup(config.log_format, config.verbosity);
-		r = count(&job, &options, &config);
-	}
+	check_job(&call->options, &job, &call->problems);
+	r = call_is_wrong(call) ? EXIT_USAGE : count(&job, call);
 	aim_done(&job.aim);
 	return r;
 }

@@ -68,13 +68,13 @@ static void print_diff(enum output output, const struct snapshot *snapshot, cons
 	doc_close(&doc);
 }
 
-static int diff_job(enum output output, const struct options *options, const struct config *config)
+static int diff_job(enum output output, const struct call *call)
 {
 	cleanup_snapshot struct snapshot snapshot = {0};
 	cleanup_diff struct diff diff = {0};
 	cleanup_text struct text text = {0};
 	struct err err;
-	int r = snapshot_load(options, config, "diff", true, &snapshot, &err);
+	int r = snapshot_load(call, true, &snapshot, &err);
 
 	if (r == 0)
 		r = compare(&snapshot, &diff, &err);
@@ -82,29 +82,15 @@ static int diff_job(enum output output, const struct options *options, const str
 		print_diff(output, &snapshot, &diff, &text);
 		r = snapshot_print(&text, &err);
 	}
-	if (r < 0) {
-		fprintf(stderr, "portolan diff: %s\n", err.text);
-		return EXIT_NO_STATE;
-	}
+	if (r < 0)
+		return call_fail(call, &err, EXIT_NO_STATE);
 	return diff.n > 0 ? EXIT_FAILED : EXIT_DONE;
 }
 
-int cmd_diff(int argc, char **argv)
+int cmd_diff(struct call *call)
 {
-	cleanup_options struct options options = {0};
-	cleanup_problems struct problems problems = {0};
-	cleanup_config struct config config = {0};
 	enum output output = OUTPUT_HUMAN;
-	int r = command_parse(COMMAND_DIFF, argc, argv, &options);
 
-	if (r != EXIT_DONE)
-		return r == COMMAND_ANSWERED ? EXIT_DONE : r;
-	options_config(&options, &config, &problems);
-	output_parse(options.output, &output, &problems);
-	if (problems.n > 0) {
-		problems_print(&problems, "portolan diff");
-		return EXIT_USAGE;
-	}
-	log_setup(config.log_format, config.verbosity);
-	return diff_job(output, &options, &config);
+	output_parse(call->options.output, &output, &call->problems);
+	return call_is_wrong(call) ? EXIT_USAGE : diff_job(output, call);
 }

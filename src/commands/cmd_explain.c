@@ -132,57 +132,38 @@ static int exit_code(const struct explanation *explanation)
 	return explanation_reaches(explanation) ? EXIT_DONE : EXIT_FAILED;
 }
 
-static int fail(const struct err *err, int code)
-{
-	fprintf(stderr, "portolan explain: %s\n", err->text);
-	return code;
-}
-
-static int explain_job(const struct explain_job *job, const struct options *options,
-		       const struct config *config)
+static int explain_job(const struct explain_job *job, const struct call *call)
 {
 	cleanup_snapshot struct snapshot snapshot = {0};
 	cleanup_explanation struct explanation *explanation = NULL;
 	cleanup_text struct text text = {0};
 	struct packet packet;
 	struct err err;
-	int r = snapshot_load(options, config, "explain", job->live, &snapshot, &err);
+	int r = snapshot_load(call, job->live, &snapshot, &err);
 
 	if (r < 0)
-		return fail(&err, EXIT_NO_STATE);
+		return call_fail(call, &err, EXIT_NO_STATE);
 	r = make_packet(job, &snapshot, &packet, &err);
 	if (r < 0)
-		return fail(&err, r == -EINVAL ? EXIT_USAGE : EXIT_FAILED);
+		return call_fail(call, &err, r == -EINVAL ? EXIT_USAGE : EXIT_FAILED);
 	explanation = explain_packet(snapshot_explain(&snapshot, packet.family), &packet);
 	if (job->kernel)
 		r = diff_explanation(explanation, snapshot_host(&snapshot), &err);
 	if (r < 0)
-		return fail(&err, EXIT_NO_STATE);
+		return call_fail(call, &err, EXIT_NO_STATE);
 	print_explanation(job, explanation, &text);
 	if (snapshot_print(&text, &err) < 0)
-		return fail(&err, EXIT_NO_STATE);
+		return call_fail(call, &err, EXIT_NO_STATE);
 	return exit_code(explanation);
 }
 
-int cmd_explain(int argc, char **argv)
+int cmd_explain(struct call *call)
 {
-	cleanup_options struct options options = {0};
-	cleanup_problems struct problems problems = {0};
-	cleanup_config struct config config = {0};
 	struct explain_job job = {0};
-	int r = command_parse(COMMAND_EXPLAIN, argc, argv, &options);
+	int r;
 
-	if (r != EXIT_DONE)
-		return r == COMMAND_ANSWERED ? EXIT_DONE : r;
-	options_config(&options, &config, &problems);
-	check_job(&options, &job, &problems);
-	if (problems.n > 0) {
-		problems_print(&problems, "portolan explain");
-		r = EXIT_USAGE;
-	} else {
-		log_setup(config.log_format, config.verbosity);
-		r = explain_job(&job, &options, &config);
-	}
+	check_job(&call->options, &job, &call->problems);
+	r = call_is_wrong(call) ? EXIT_USAGE : explain_job(&job, call);
 	question_done(&job.question);
 	return r;
 }

@@ -2,7 +2,6 @@
 
 #include <stdio.h>
 
-#include "base/util.h"
 #include "commands/command.h"
 
 static void print_overview(void)
@@ -16,8 +15,10 @@ static void print_overview(void)
 	       "\"portolan run\".\n");
 }
 
-int cmd_help(int argc, char **argv)
+int cmd_help(struct call *call)
 {
+	int argc = call->argc;
+	char **argv = call->argv;
 	const struct command *command;
 	const char *nearest;
 

@@ -41,41 +41,26 @@ static void print_list(const struct list_job *job, const struct model *model, st
 									  &doc);
 }
 
-static int list(const struct list_job *job, const struct options *options,
-		const struct config *config)
+static int list(const struct list_job *job, const struct call *call)
 {
 	cleanup_snapshot struct snapshot snapshot = {0};
 	cleanup_text struct text text = {0};
 	struct err err;
-	int r = snapshot_load(options, config, "list", false, &snapshot, &err);
+	int r = snapshot_load(call, false, &snapshot, &err);
 
 	if (r == 0) {
 		print_list(job, snapshot.model, &text);
 		r = snapshot_print(&text, &err);
 	}
-	if (r < 0) {
-		fprintf(stderr, "portolan list: %s\n", err.text);
-		return EXIT_FAILED;
-	}
+	if (r < 0)
+		return call_fail(call, &err, EXIT_FAILED);
 	return snapshot.n_broken > 0 ? EXIT_FAILED : EXIT_DONE;
 }
 
-int cmd_list(int argc, char **argv)
+int cmd_list(struct call *call)
 {
-	cleanup_options struct options options = {0};
-	cleanup_problems struct problems problems = {0};
-	cleanup_config struct config config = {0};
 	struct list_job job = {0};
-	int r = command_parse(COMMAND_LIST, argc, argv, &options);
 
-	if (r != EXIT_DONE)
-		return r == COMMAND_ANSWERED ? EXIT_DONE : r;
-	options_config(&options, &config, &problems);
-	check_job(&options, &job, &problems);
-	if (problems.n > 0) {
-		problems_print(&problems, "portolan list");
-		return EXIT_USAGE;
-	}
-	log_setup(config.log_format, config.verbosity);
-	return list(&job, &options, &config);
+	check_job(&call->options, &job, &call->problems);
+	return call_is_wrong(call) ? EXIT_USAGE : list(&job, call);
 }

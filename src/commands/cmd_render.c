@@ -63,17 +63,6 @@ static void check_job(const struct options *options, const struct config *config
 		problems_add(problems, "--ip-family: \"%s\" is not ipv4, ipv6 or both", families);
 }
 
-/* The number of broken files and objects, which have been named; the rest is in the model. */
-static int load(const struct render_job *job, struct model *model)
-{
-	struct err err;
-	int r = snapshot_load_folder(job->manifests, "render", model, &err);
-
-	if (r < 0)
-		fprintf(stderr, "portolan render: %s\n", err.text);
-	return r;
-}
-
 static int render_family(const struct render_job *job, const struct config *config,
 			 struct model *model, enum family family, struct text *ret, struct err *err)
 {
@@ -101,65 +90,55 @@ static int render_family(const struct render_job *job, const struct config *conf
 	return 0;
 }
 
-static int render_all(const struct render_job *job, const struct config *config,
-		      struct model *model)
+static int render_all(const struct render_job *job, const struct call *call, struct model *model)
 {
 	struct err err;
 
 	for (enum family family = 0; family < FAMILY_COUNT; family++) {
-		cleanup_text struct text text;
+		cleanup_text struct text text = {0};
 
-		text_init(&text);
 		if (!job->families[family])
 			continue;
-		if (render_family(job, config, model, family, &text, &err) < 0 ||
-		    snapshot_print(&text, &err) < 0) {
-			fprintf(stderr, "portolan render: %s\n", err.text);
-			return EXIT_FAILED;
-		}
+		if (render_family(job, &call->config, model, family, &text, &err) < 0 ||
+		    snapshot_print(&text, &err) < 0)
+			return call_fail(call, &err, EXIT_FAILED);
 	}
 	return EXIT_DONE;
 }
 
-static int load_and_render(const struct render_job *job, const struct config *config,
+static int load_and_render(const struct render_job *job, const struct call *call,
 			   struct model *model)
 {
+	const struct config *config = &call->config;
 	const struct node *node;
-	int broken = load(job, model);
+	struct err err;
+	/* the number of files and objects that are not in the model; they have been named */
+	int broken = snapshot_load_folder(job->manifests, "render", model, &err);
 
 	if (broken < 0)
-		return EXIT_FAILED;
+		return call_fail(call, &err, EXIT_FAILED);
 	node = model_node(model);
 	if (config->detect_mode == DETECT_NODE_CIDR && (!node || node->n_pod_cidrs == 0))
 		fprintf(stderr,
 			"portolan render: --detect-local-mode=NodeCIDR: no Node %s with podCIDRs, "
 			"going on without\n",
 			config->node_name);
-	if (render_all(job, config, model) != EXIT_DONE)
+	if (render_all(job, call, model) != EXIT_DONE)
 		return EXIT_FAILED;
 	return broken > 0 ? EXIT_FAILED : EXIT_DONE;
 }
 
-int cmd_render(int argc, char **argv)
+int cmd_render(struct call *call)
 {
-	cleanup_options struct options options = {0};
-	cleanup_problems struct problems problems = {0};
-	cleanup_config struct config config = {0};
 	struct render_job job;
 	struct model *model;
-	int r = command_parse(COMMAND_RENDER, argc, argv, &options);
+	int r;
 
-	if (r != EXIT_DONE)
-		return r == COMMAND_ANSWERED ? EXIT_DONE : r;
-	options_config(&options, &config, &problems);
-	check_job(&options, &config, &job, &problems);
-	if (problems.n > 0) {
-		problems_print(&problems, "portolan render");
+	check_job(&call->options, &call->config, &job, &call->problems);
+	if (call_is_wrong(call))
 		return EXIT_USAGE;
-	}
-	log_setup(config.log_format, config.verbosity);
-	model = model_new(config.node_name, 0);
-	r = load_and_render(&job, &config, model);
+	model = model_new(call->config.node_name, 0);
+	r = load_and_render(&job, call, model);
 	model_free(model);
 	return r;
 }

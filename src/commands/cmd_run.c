@@ -5,7 +5,6 @@
 
 #include "commands/command.h"
 #include "config/kubeproxy_config.h"
-#include "config/options.h"
 #include "daemon/daemon.h"
 
 static void log_doubts(const struct config *config)
@@ -56,42 +55,33 @@ static const char *kubeconfig(const struct config *config)
 }
 
 /* kube-proxy's exit code is 1 for every error, so wrong usage is no exception here. */
-int cmd_run(int argc, char **argv)
+int cmd_run(struct call *call)
 {
-	cleanup_options struct options options = {0};
-	cleanup_problems struct problems problems = {0};
-	cleanup_config struct config config = {0};
-	int r = command_parse(COMMAND_RUN, argc, argv, &options);
-	bool daemon;
+	const struct options *options = &call->options;
+	const struct config *config = &call->config;
+	int r;
 
-	if (r != EXIT_DONE)
-		return r == COMMAND_ANSWERED ? EXIT_DONE : r;
-	options_config(&options, &config, &problems);
-	if (given(options.manifests) &&
-	    (given(options.master) || (!given(options.config) && given(kubeconfig(&config)))))
-		problems_add(&problems,
+	if (given(options->manifests) &&
+	    (given(options->master) || (!given(options->config) && given(kubeconfig(config)))))
+		problems_add(&call->problems,
 			     "--manifests cannot be combined with --kubeconfig or --master");
-	if (problems.n > 0) {
-		problems_print(&problems, "portolan run");
+	if (call_is_wrong(call))
 		return EXIT_FAILED;
-	}
-	log_setup(config.log_format, config.verbosity);
-	daemon = !given(options.write_config_to) && !options.cleanup;
-	if (daemon)
+	if (!given(options->write_config_to) && !options->cleanup)
 		log_begin();
-	log_doubts(&config);
-	if (given(options.write_config_to))
-		return write_config(options.write_config_to, &config);
-	if (options.cleanup)
-		return cmd_cleanup_all("portolan run", &config);
+	log_doubts(config);
+	if (given(options->write_config_to))
+		return write_config(options->write_config_to, config);
+	if (options->cleanup)
+		return cmd_cleanup_all(call);
 	r = daemon_run(&(struct daemon_input){
-		.options = &options,
-		.config = &config,
-		.manifests = options.manifests,
-		.kubeconfig = kubeconfig(&config),
-		.master = options.master,
-		.init_only = options.init_only,
-		.sandbox = config.sandbox,
+		.options = options,
+		.config = config,
+		.manifests = options->manifests,
+		.kubeconfig = kubeconfig(config),
+		.master = options->master,
+		.init_only = options->init_only,
+		.sandbox = config->sandbox,
 	});
 	log_end();
 	return r;

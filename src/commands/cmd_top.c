@@ -309,28 +309,17 @@ static void check_job(const struct options *options, struct top *top, struct pro
 			     options->sort);
 }
 
-int cmd_top(int argc, char **argv)
+int cmd_top(struct call *call)
 {
-	cleanup_options struct options options = {0};
-	cleanup_problems struct problems problems = {0};
-	cleanup_config struct config config = {0};
-	struct top top = {.config = &config};
-	int r = command_parse(COMMAND_TOP, argc, argv, &options);
+	struct top top = {.config = &call->config};
+	int r;
 
-	if (r != EXIT_DONE)
-		return r == COMMAND_ANSWERED ? EXIT_DONE : r;
-	options_config(&options, &config, &problems);
-	check_job(&options, &top, &problems);
-	if (problems.n > 0) {
-		problems_print(&problems, "portolan top");
+	check_job(&call->options, &top, &call->problems);
+	if (call_is_wrong(call))
 		return EXIT_USAGE;
-	}
-	log_setup(config.log_format, config.verbosity);
 	top.loop = event_base_new();
-	top.model = model_new(config.node_name, 0);
-	r = run(&top, &options);
+	top.model = model_new(call->config.node_name, 0);
+	r = run(&top, &call->options);
 	top_done(&top);
-	if (r < 0)
-		fprintf(stderr, "portolan top: %s\n", top.err.text);
-	return r < 0 ? EXIT_NO_STATE : EXIT_DONE;
+	return r < 0 ? call_fail(call, &top.err, EXIT_NO_STATE) : EXIT_DONE;
 }

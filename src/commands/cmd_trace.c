@@ -64,12 +64,6 @@ struct tracing {
 	struct human_style style;
 };
 
-static int fail(const struct err *err, int code)
-{
-	fprintf(stderr, "portolan trace: %s\n", err->text);
-	return code;
-}
-
 /* -- the command line */
 
 static void check_number(const char *flag, int32_t value, int32_t most, struct problems *problems)
@@ -99,10 +93,9 @@ static void check_job(const struct options *options, struct trace_job *job,
 /* -- before anything is armed */
 
 /* The cluster's objects are for words and for comparing: an address can be traced without them. */
-static int load(struct tracing *tracing, const struct options *options, const struct config *config,
-		struct err *err)
+static int load(struct tracing *tracing, const struct call *call, struct err *err)
 {
-	int r = snapshot_load(options, config, "trace", true, &tracing->snapshot, err);
+	int r = snapshot_load(call, true, &tracing->snapshot, err);
 
 	if (r == 0 || tracing->job->question.aim.kind == AIM_SERVICE)
 		return r;
@@ -138,20 +131,20 @@ static int aim(struct tracing *tracing, struct err *err)
 }
 
 /* Can the rules of the mode be traced on this host? */
-static int check_traceable(const struct config *config)
+static int check_traceable(const struct call *call)
 {
-	const struct backend_ops *backend = config->backend;
+	const struct backend_ops *backend = call->config.backend;
 	struct backend_host *host = NULL;
 	struct err err;
 	int r = 1;
 
 	if (backend->open_host)
-		host = backend->open_host(&config->mode, 2);
+		host = backend->open_host(&call->config.mode, 2);
 	if (backend->inspect->traceable)
 		r = backend->inspect->traceable(host, &err);
 	if (host)
 		backend->close_host(host);
-	return r > 0 ? EXIT_DONE : fail(&err, EXIT_NOT_POSSIBLE);
+	return r > 0 ? EXIT_DONE : call_fail(call, &err, EXIT_NOT_POSSIBLE);
 }
 
 /* -- arming */
@@ -429,20 +422,19 @@ static void tracing_done(struct tracing *tracing)
 	snapshot_done(&tracing->snapshot);
 }
 
-static int trace_job(const struct trace_job *job, const struct options *options,
-		     const struct config *config)
+static int trace_job(const struct trace_job *job, const struct call *call)
 {
 	attr_cleanup(tracing_done) struct tracing tracing = {.job = job, .signals = -1};
 	struct err err;
 	int r;
 
 	output_style(&tracing.style);
-	r = load(&tracing, options, config, &err);
+	r = load(&tracing, call, &err);
 	if (r < 0)
-		return fail(&err, EXIT_NO_STATE);
+		return call_fail(call, &err, EXIT_NO_STATE);
 	r = aim(&tracing, &err);
 	if (r < 0)
-		return fail(&err, r == -EINVAL ? EXIT_USAGE : EXIT_NO_STATE);
+		return call_fail(call, &err, r == -EINVAL ? EXIT_USAGE : EXIT_NO_STATE);
 	r = catch_signals(&tracing, &err);
 	if (r == 0)
 		r = arm(&tracing, &err);
@@ -450,30 +442,18 @@ static int trace_job(const struct trace_job *job, const struct options *options,
 		r = follow(&tracing, &err);
 	if (r == 0 && job->output != OUTPUT_HUMAN)
 		r = tell_document(&tracing, &err);
-	return r < 0 ? fail(&err, EXIT_NO_STATE) : exit_code(&tracing);
+	return r < 0 ? call_fail(call, &err, EXIT_NO_STATE) : exit_code(&tracing);
 }
 
-int cmd_trace(int argc, char **argv)
+int cmd_trace(struct call *call)
 {
-	cleanup_options struct options options = {0};
-	cleanup_problems struct problems problems = {0};
-	cleanup_config struct config config = {0};
 	struct trace_job job = {0};
-	int r = command_parse(COMMAND_TRACE, argc, argv, &options);
+	int r;
 
-	if (r != EXIT_DONE)
-		return r == COMMAND_ANSWERED ? EXIT_DONE : r;
-	options_config(&options, &config, &problems);
-	check_job(&options, &job, &problems);
-	if (problems.n > 0) {
-		problems_print(&problems, "portolan trace");
-		r = EXIT_USAGE;
-	} else {
-		log_setup(config.log_format, config.verbosity);
-		r = check_traceable(&config);
-	}
+	check_job(&call->options, &job, &call->problems);
+	r = call_is_wrong(call) ? EXIT_USAGE : check_traceable(call);
 	if (r == EXIT_DONE)
-		r = trace_job(&job, &options, &config);
+		r = trace_job(&job, call);
 	question_done(&job.question);
 	return r;
 }

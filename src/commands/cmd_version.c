@@ -4,7 +4,6 @@
 #include <stdio.h>
 
 #include "commands/command.h"
-#include "config/options.h"
 
 void cmd_version_print(bool raw)
 {
@@ -17,10 +16,9 @@ void cmd_version_print(bool raw)
 	       KUBERNETES_VERSION, __VERSION__, event_get_version());
 }
 
-int cmd_version(int argc, char **argv)
+int cmd_version(struct call *call)
 {
-	cleanup_options struct options options = {0};
-	int r = command_parse(COMMAND_VERSION, argc, argv, &options);
+	int r = command_parse(call);
 
 	if (r != EXIT_DONE)
 		return r == COMMAND_ANSWERED ? EXIT_DONE : r;

@@ -5,7 +5,6 @@
 #include <stdio.h>
 
 #include "base/nearest.h"
-#include "config/options.h"
 
 const struct command commands[COMMAND_COUNT] = {
 	[COMMAND_RUN] = {"run", "[flags]",
@@ -37,9 +36,9 @@ const struct command commands[COMMAND_COUNT] = {
 			     "Remove the rules that a proxy left on this node.", cmd_cleanup},
 	[COMMAND_COMPLETION] = {"completion", "bash|zsh|fish",
 				"Print what makes a shell complete commands, flags and Services.",
-				cmd_completion},
-	[COMMAND_VERSION] = {"version", "", "Print the version.", cmd_version},
-	[COMMAND_HELP] = {"help", "[COMMAND]", "Explain a command and its flags.", cmd_help},
+				cmd_completion, true},
+	[COMMAND_VERSION] = {"version", "", "Print the version.", cmd_version, true},
+	[COMMAND_HELP] = {"help", "[COMMAND]", "Explain a command and its flags.", cmd_help, true},
 };
 
 const struct command *command_find(const char *name)
@@ -92,15 +91,54 @@ static int answer_version(enum command_id id, const char *value)
 	return COMMAND_ANSWERED;
 }
 
-int command_parse(enum command_id id, int argc, char **argv, struct options *ret)
+int command_parse(struct call *call)
 {
+	struct options *options = &call->options;
 	struct err err;
 
-	if (options_parse(id, argc, argv, ret, &err) < 0)
-		return command_usage(id, err.text);
-	if (ret->help) {
-		command_help(id);
+	if (options_parse(call->id, call->argc, call->argv, options, &err) < 0)
+		return command_usage(call->id, err.text);
+	if (options->help) {
+		command_help(call->id);
 		return COMMAND_ANSWERED;
 	}
-	return ret->version ? answer_version(id, ret->version) : EXIT_DONE;
+	return options->version ? answer_version(call->id, options->version) : EXIT_DONE;
+}
+
+bool call_is_wrong(const struct call *call)
+{
+	for (size_t i = 0; i < call->problems.n; i++)
+		command_usage(call->id, call->problems.v[i]);
+	if (call->problems.n == 0)
+		log_setup(call->config.log_format, call->config.verbosity);
+	return call->problems.n > 0;
+}
+
+int call_fail(const struct call *call, const struct err *err, int code)
+{
+	command_usage(call->id, err->text);
+	return code;
+}
+
+static void call_done(struct call *call)
+{
+	config_done(&call->config);
+	problems_done(&call->problems);
+	options_done(&call->options);
+}
+
+int command_run(const struct command *command, int argc, char **argv)
+{
+	attr_cleanup(call_done) struct call call = {
+		.id = (enum command_id)(command - commands),
+		.argc = argc,
+		.argv = argv,
+	};
+	int r = command->raw ? EXIT_DONE : command_parse(&call);
+
+	if (r != EXIT_DONE)
+		return r == COMMAND_ANSWERED ? EXIT_DONE : r;
+	if (!command->raw)
+		options_config(&call.options, &call.config, &call.problems);
+	return command->run(&call);
 }

@@ -68,11 +68,11 @@ int main(int argc, char **argv)
 	oom_watch_libraries();
 	mallopt(M_MMAP_THRESHOLD, ALONE_FROM_BYTES);
 	if (streq(slash ? slash + 1 : program, "kube-proxy"))
-		return commands[COMMAND_RUN].run(argc - 1, argv + 1);
+		return command_run(&commands[COMMAND_RUN], argc - 1, argv + 1);
 	if (argc < 2) {
 		fprintf(stderr, "portolan: a command is missing; \"portolan help\" lists them\n");
 		return EXIT_USAGE;
 	}
 	command = command_find(argv[1]);
-	return command ? command->run(argc - 2, argv + 2) : no_such_command(argv[1]);
+	return command ? command_run(command, argc - 2, argv + 2) : no_such_command(argv[1]);
 }

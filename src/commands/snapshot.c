@@ -334,9 +334,9 @@ struct explain *snapshot_explain(struct snapshot *snapshot, enum family family)
 	return snapshot->explain[family];
 }
 
-int snapshot_load(const struct options *options, const struct config *config, const char *who,
-		  bool live, struct snapshot *ret, struct err *err)
+int snapshot_load(const struct call *call, bool live, struct snapshot *ret, struct err *err)
 {
+	const struct config *config = &call->config;
 	int r;
 
 	*ret = (struct snapshot){
@@ -344,7 +344,8 @@ int snapshot_load(const struct options *options, const struct config *config, co
 		.model = model_new(config->node_name, 0),
 		.live = live,
 	};
-	r = snapshot_load_objects(options, config, who, SNAPSHOT_TIMEOUT_S, ret->model, err);
+	r = snapshot_load_objects(&call->options, config, commands[call->id].name,
+				  SNAPSHOT_TIMEOUT_S, ret->model, err);
 	if (r > 0)
 		ret->n_broken = (size_t)r;
 	for (enum family family = 0; r >= 0 && family < FAMILY_COUNT; family++)

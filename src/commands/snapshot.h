@@ -6,7 +6,7 @@
  * API server, settings, this node's addresses and, for those who ask, the rules that follow from them.
  */
 
-#include "config/options.h"
+#include "commands/command.h"
 #include "inspect/explain.h"
 
 struct snapshot {
@@ -28,11 +28,10 @@ struct snapshot {
 #define SNAPSHOT_TIMEOUT_S 30
 
 /*
- * who: for messages on standard error. live: addresses are those of this host's interfaces, else
+ * live: addresses are those of this host's interfaces, else
  * those of the Node. *ret is good for snapshot_done() in all cases.
  */
-int snapshot_load(const struct options *options, const struct config *config, const char *who,
-		  bool live, struct snapshot *ret, struct err *err);
+int snapshot_load(const struct call *call, bool live, struct snapshot *ret, struct err *err);
 /*
  * The rules of a family, made when they are first asked for: most commands need none, or those of one family. NULL:
  * loading failed.

@@ -18,12 +18,6 @@ void problems_add(struct problems *problems, const char *fmt, ...)
 	problems->v[problems->n++] = xstrdup(text);
 }
 
-void problems_print(const struct problems *problems, const char *who)
-{
-	for (size_t i = 0; i < problems->n; i++)
-		fprintf(stderr, "%s: %s\n", who, problems->v[i]);
-}
-
 void problems_done(struct problems *problems)
 {
 	for (size_t i = 0; i < problems->n; i++)

@@ -12,8 +12,6 @@ struct problems {
 };
 
 void problems_add(struct problems *problems, const char *fmt, ...) attr_printf(2, 3);
-/* Each to stderr as "who: problem". */
-void problems_print(const struct problems *problems, const char *who);
 void problems_done(struct problems *problems);
 
 #define cleanup_problems attr_cleanup(problems_done)

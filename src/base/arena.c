@@ -119,8 +119,3 @@ size_t arena_size(const struct arena *arena)
 		total += sizeof(*arena) + arena->size;
 	return total;
 }
-
-void arena_cleanup(struct arena **arena)
-{
-	*arena = arena_free(*arena);
-}

@@ -25,6 +25,6 @@ char *arena_strdup(struct arena *arena, const char *s) __attribute__((returns_no
 char *arena_printf(struct arena *arena, const char *fmt, ...) attr_printf(2, 3)
 	__attribute__((returns_nonnull));
 size_t arena_size(const struct arena *arena); /* bytes taken from the system */
-void arena_cleanup(struct arena **arena);
 
+DEFINE_CLEANUP(arena)
 #define cleanup_arena attr_cleanup(arena_cleanup)

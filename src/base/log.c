@@ -257,10 +257,7 @@ static bool tells_why(const char *key)
 {
 	static const char *const keys[] = {"err", "reason", "top", "advice"};
 
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
-		if (streq(key, keys[i]))
-			return true;
-	return false;
+	return word_among(key, keys);
 }
 
 static uint64_t object_of(const struct log_site *site, const char *message,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/util.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -74,6 +75,30 @@ void util_array_grow(void *array_pointer, size_t *capacity, size_t count, size_t
 	old = util_realloc(old, bytes, file, line);
 	memcpy(array_pointer, &old, sizeof(old));
 	*capacity = more;
+}
+
+int util_find_word(const char *word, const char *const *words, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (words[i] && streq(word, words[i]))
+			return (int)i;
+	return -1;
+}
+
+char *util_trimmed(const char *s, size_t n)
+{
+	for (; n > 0 && isspace((unsigned char)s[0]); n--)
+		s++;
+	while (n > 0 && isspace((unsigned char)s[n - 1]))
+		n--;
+	return xasprintf("%.*s", (int)n, s);
+}
+
+char *util_lower(char *s)
+{
+	for (char *c = s; *c; c++)
+		*c = (char)tolower((unsigned char)*c);
+	return s;
 }
 
 void util_free_pointer(void *pointer_to_pointer)

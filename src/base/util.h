@@ -26,6 +26,31 @@
 #define cleanup_free           attr_cleanup(util_free_pointer)
 #define cleanup_fd             attr_cleanup(util_close_fd)
 
+/* NAME_cleanup(), for attr_cleanup(), of what NAME_free() frees. */
+#define DEFINE_CLEANUP(name)                                    \
+	static inline void name##_cleanup(struct name **object) \
+	{                                                       \
+		*object = name##_free(*object);                 \
+	}
+
+/*
+ * NAME_ref() and NAME_unref() of a structure that counts its references in `refs`: the latter accepts
+ * NULL, returns NULL and has the last reference end in destroy().
+ */
+#define DEFINE_REFS(name, destroy)                     \
+	struct name *name##_ref(struct name *object)   \
+	{                                              \
+		object->refs++;                        \
+		return object;                         \
+	}                                              \
+	struct name *name##_unref(struct name *object) \
+	{                                              \
+		assert(!object || object->refs > 0);   \
+		if (object && --object->refs == 0)     \
+			destroy(object);               \
+		return NULL;                           \
+	}
+
 /* Gives up ownership: yields the pointer and leaves NULL behind. */
 #define take(p)                             \
 	({                                  \
@@ -62,6 +87,21 @@ char *util_asprintf(const char *file, int line, const char *fmt, ...) attr_print
 	__attribute__((malloc, returns_nonnull));
 void util_array_grow(void *array_pointer, size_t *capacity, size_t count, size_t element_size,
 		     const char *file, int line);
+
+/* Words: is it among these, an array? Which of them is it, into *ret, an enum; false: none. */
+#define word_among(word, words) (util_find_word((word), (words), ARRAY_SIZE(words)) >= 0)
+#define word_parse(word, words, ret)                                             \
+	({                                                                       \
+		int found_ = util_find_word((word), (words), ARRAY_SIZE(words)); \
+		if (found_ >= 0)                                                 \
+			*(ret) = (__typeof__(*(ret)))found_;                     \
+		found_ >= 0;                                                     \
+	})
+int util_find_word(const char *word, const char *const *words,
+		   size_t n); /* -1: none. NULL: a gap */
+/* The first n bytes without white space around them, for the caller to free. */
+char *util_trimmed(const char *s, size_t n) __attribute__((malloc, returns_nonnull));
+char *util_lower(char *s); /* in place; returns it */
 
 void util_free_pointer(void *pointer_to_pointer);
 void util_close_fd(const int *fd); /* keeps errno; ignores -1 */

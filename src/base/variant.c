@@ -11,11 +11,5 @@ const char *iptables_variant_name(enum iptables_variant variant)
 
 bool iptables_variant_parse(const char *name, enum iptables_variant *ret)
 {
-	for (enum iptables_variant i = 0; i < IPTABLES_VARIANT_COUNT; i++) {
-		if (!streq(name, names[i]))
-			continue;
-		*ret = i;
-		return true;
-	}
-	return false;
+	return word_parse(name, names, ret);
 }

@@ -152,15 +152,12 @@ static void print(const struct conntrack_job *job, const struct service *service
 	doc_close(&doc);
 }
 
-static void flows_cleanup(struct service_flows **flows)
-{
-	service_flows_free(*flows);
-}
+DEFINE_CLEANUP(service_flows)
 
 static int count(const struct conntrack_job *job, const struct call *call)
 {
 	cleanup_snapshot struct snapshot snapshot = {0};
-	attr_cleanup(flows_cleanup) struct service_flows *flows = NULL;
+	attr_cleanup(service_flows_cleanup) struct service_flows *flows = NULL;
 	cleanup_text struct text text = {0};
 	cleanup_free bool *wanted = NULL;
 	const struct service *service;

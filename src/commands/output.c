@@ -13,13 +13,8 @@ void output_parse(const char *text, enum output *ret, struct problems *problems)
 	static const char *const names[] = {"human", "json", "yaml"};
 
 	static_assert(ARRAY_SIZE(names) == OUTPUT_COUNT, "one name for each form");
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		if (streq(text, names[i])) {
-			*ret = (enum output)i;
-			return;
-		}
-	}
-	problems_add(problems, "--output: \"%s\" is not human, json or yaml", text);
+	if (!word_parse(text, names, ret))
+		problems_add(problems, "--output: \"%s\" is not human, json or yaml", text);
 }
 
 void output_protocol(const char *text, enum protocol *ret, struct problems *problems)

@@ -33,10 +33,7 @@ static void add_name(void *arg, const char *path)
 
 static bool is_live(const char *path)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(live_fields); i++)
-		if (streq(path, live_fields[i]))
-			return true;
-	return false;
+	return word_among(path, live_fields);
 }
 
 bool config_compare(const struct config *a, const struct config *b, struct problems *fields)

@@ -29,14 +29,12 @@ int flag_bool_parse(const char *s, bool *ret)
 {
 	static const char *const yes[] = {"1", "t", "T", "true", "TRUE", "True"};
 	static const char *const no[] = {"0", "f", "F", "false", "FALSE", "False"};
+	bool on = word_among(s, yes);
 
-	for (size_t i = 0; i < ARRAY_SIZE(yes); i++) {
-		if (streq(s, yes[i]) || streq(s, no[i])) {
-			*ret = streq(s, yes[i]);
-			return 0;
-		}
-	}
-	return -EINVAL;
+	if (!on && !word_among(s, no))
+		return -EINVAL;
+	*ret = on;
+	return 0;
 }
 
 static int set_bool(void *at, const char *value)
@@ -158,21 +156,7 @@ static int set_quantity(void *at, const char *value)
 	size_t n = strspn(value, "0123456789");
 
 	(void)at;
-	for (size_t i = 0; n > 0 && n < 19 && i < ARRAY_SIZE(units); i++)
-		if (streq(value + n, units[i]))
-			return 0;
-	return -EINVAL;
-}
-
-static char *trimmed(const char *s, size_t n)
-{
-	while (n > 0 && isspace((unsigned char)s[0])) {
-		s++;
-		n--;
-	}
-	while (n > 0 && isspace((unsigned char)s[n - 1]))
-		n--;
-	return xasprintf("%.*s", (int)n, s);
+	return n > 0 && n < 19 && word_among(value + n, units) ? 0 : -EINVAL;
 }
 
 /* The next "name=value" of a list, without blanks around either; 0 at the end, -EINVAL for a piece
@@ -181,7 +165,7 @@ static int next_pair(const char **s, char **ret_name, char **ret_value)
 {
 	while (**s) {
 		size_t n = strcspn(*s, ",");
-		cleanup_free char *piece = trimmed(*s, n);
+		cleanup_free char *piece = util_trimmed(*s, n);
 		const char *equals = strchr(piece, '=');
 
 		*s += n + ((*s)[n] == ',');
@@ -189,8 +173,8 @@ static int next_pair(const char **s, char **ret_name, char **ret_value)
 			continue;
 		if (!equals)
 			return -EINVAL;
-		*ret_name = trimmed(piece, (size_t)(equals - piece));
-		*ret_value = trimmed(equals + 1, strlen(equals + 1));
+		*ret_name = util_trimmed(piece, (size_t)(equals - piece));
+		*ret_value = util_trimmed(equals + 1, strlen(equals + 1));
 		return 1;
 	}
 	return 0;

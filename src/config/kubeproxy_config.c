@@ -2,7 +2,6 @@
 
 #include "config/kubeproxy_config.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -83,21 +82,14 @@ static void settle_mode(const struct kubeproxy_config *config)
 
 static int apply_hostname(const struct kubeproxy_config *config, const char *name, struct err *err)
 {
-	const char *end;
-	char *tidy;
+	cleanup_free char *tidy = NULL;
 
 	if (!name || !*name)
 		return 0;
-	while (isspace((unsigned char)*name))
-		name++;
-	for (end = name + strlen(name); end > name && isspace((unsigned char)end[-1]);)
-		end--;
-	if (end == name)
+	tidy = util_lower(util_trimmed(name, strlen(name)));
+	if (!*tidy)
 		return err_set(err, -EINVAL, "--hostname-override: the name is empty");
-	tidy = arena_printf(config->arena, "%.*s", (int)(end - name), name);
-	for (char *c = tidy; *c; c++)
-		*c = (char)tolower((unsigned char)*c);
-	config->message->hostnameoverride = tidy;
+	config->message->hostnameoverride = arena_strdup(config->arena, tidy);
 	return 0;
 }
 
@@ -116,11 +108,6 @@ struct kubeproxy_config *kubeproxy_config_free(struct kubeproxy_config *config)
 		arena_free(config->arena);
 	free(config);
 	return NULL;
-}
-
-void kubeproxy_config_cleanup(struct kubeproxy_config **config)
-{
-	kubeproxy_config_free(*config);
 }
 
 static void set_type(const struct kubeproxy_config *config)
@@ -310,10 +297,7 @@ static bool omits(const ProtobufCFieldDescriptor *field)
 	static const char *const names[] = {"featureGates", "splitStream", "vmodule",
 					    "windowsRunAsService"};
 
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (streq(field->name, names[i]))
-			return true;
-	return false;
+	return word_among(field->name, names);
 }
 
 void kubeproxy_config_print(const struct kubeproxy_config *config, struct text *out)

@@ -49,7 +49,6 @@ int kubeproxy_config_from_file(const char *file, const struct kubeproxy_flags *f
 			       struct problems *warnings, struct kubeproxy_config **ret,
 			       struct err *err);
 struct kubeproxy_config *kubeproxy_config_free(struct kubeproxy_config *config); /* NULL is fine */
-void kubeproxy_config_cleanup(struct kubeproxy_config **config);
 
 /* Adds what is wrong, one line each; *ret_gates is filled in any case. */
 void kubeproxy_config_validate(const struct kubeproxy_config *config, struct gates *ret_gates,
@@ -67,4 +66,5 @@ void kubeproxy_config_configz(const struct kubeproxy_config *config, struct text
 /* Names of the fields that were changed from their defaults and do nothing in Portolan. */
 void kubeproxy_config_idle_fields(const struct kubeproxy_config *config, struct problems *names);
 
+DEFINE_CLEANUP(kubeproxy_config)
 #define cleanup_kubeproxy_config attr_cleanup(kubeproxy_config_cleanup)

@@ -132,10 +132,7 @@ static bool is_quantity_text(const char *text)
 		text += 1 + (text[1] == '+' || text[1] == '-');
 		return *text && text[strspn(text, "0123456789")] == '\0';
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(units); i++)
-		if (streq(text, units[i]))
-			return true;
-	return false;
+	return word_among(text, units);
 }
 
 static int number_to_text(const struct kubeproxy_config *config, const char *path, struct err *err)

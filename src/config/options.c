@@ -2,7 +2,6 @@
 
 #include "config/options.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -34,30 +33,16 @@ static bool given(const char *s)
 	return s && *s;
 }
 
-/* As kube-proxy makes a node name: without blanks around it, in lower case. */
-static char *tidy_name(const char *s)
-{
-	size_t n;
-	char *name;
-
-	while (isspace((unsigned char)*s))
-		s++;
-	for (n = strlen(s); n > 0 && isspace((unsigned char)s[n - 1]);)
-		n--;
-	name = xasprintf("%.*s", (int)n, s);
-	for (size_t i = 0; i < n; i++)
-		name[i] = (char)tolower((unsigned char)name[i]);
-	return name;
-}
-
 static void find_node_name(struct config *config, struct problems *problems)
 {
 	const char *override = config->effective->message->hostnameoverride;
 	char host[HOST_NAME_MAX + 1] = "";
+	const char *name;
 
 	if (!given(override) && gethostname(host, sizeof(host) - 1) < 0)
 		host[0] = '\0';
-	config->node_name = tidy_name(given(override) ? override : host);
+	name = given(override) ? override : host;
+	config->node_name = util_lower(util_trimmed(name, strlen(name)));
 	if (config->node_name[0])
 		return;
 	if (given(override))

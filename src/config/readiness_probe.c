@@ -9,13 +9,7 @@ bool readiness_probe_parse(const char *name, enum readiness_probe *ret)
 	static const char *const names[] = {"off", "rules", "connect"};
 
 	static_assert(ARRAY_SIZE(names) == READINESS_PROBE_COUNT, "a name for each");
-	for (enum readiness_probe i = 0; i < READINESS_PROBE_COUNT; i++) {
-		if (!streq(name, names[i]))
-			continue;
-		*ret = i;
-		return true;
-	}
-	return false;
+	return word_parse(name, names, ret);
 }
 
 bool readiness_target_is_good(const char *target)

@@ -156,11 +156,6 @@ static int join(struct conntrack_listener *listener, struct err *err)
 	return 0;
 }
 
-static void listener_cleanup(struct conntrack_listener **listener)
-{
-	*listener = conntrack_listener_free(*listener);
-}
-
 static struct conntrack_listener *listener_new(const struct conntrack_listener_events *events)
 {
 	struct conntrack_listener *listener = xcalloc(1, sizeof(*listener));
@@ -177,10 +172,13 @@ static struct conntrack_listener *listener_new(const struct conntrack_listener_e
 	return listener;
 }
 
+DEFINE_CLEANUP(conntrack_listener)
+
 int conntrack_listener_open(struct event_base *loop, const struct conntrack_listener_events *events,
 			    struct conntrack_listener **ret, struct err *err)
 {
-	attr_cleanup(listener_cleanup) struct conntrack_listener *listener = listener_new(events);
+	attr_cleanup(conntrack_listener_cleanup) struct conntrack_listener *listener =
+		listener_new(events);
 	int r = nfnetlink_open(RECEIVE_BUFFER, &listener->socket, err);
 
 	if (r >= 0)

@@ -120,11 +120,6 @@ static int ask(struct conntrack_walk *walk, struct err *err)
 	return 0;
 }
 
-static void walk_cleanup(struct conntrack_walk **walk)
-{
-	*walk = conntrack_walk_free(*walk);
-}
-
 static int get_socket(struct conntrack_walk *walk, struct err *err)
 {
 	struct nfnetlink_conn *line = walk->config.line;
@@ -145,10 +140,13 @@ static void leave_socket(struct conntrack_walk *walk)
 		mnl_socket_close(walk->socket);
 }
 
+DEFINE_CLEANUP(conntrack_walk)
+
 int conntrack_walk_start(struct event_base *loop, const struct conntrack_walk_config *config,
 			 struct conntrack_walk **ret, struct err *err)
 {
-	attr_cleanup(walk_cleanup) struct conntrack_walk *walk = xcalloc(1, sizeof(*walk));
+	attr_cleanup(conntrack_walk_cleanup) struct conntrack_walk *walk =
+		xcalloc(1, sizeof(*walk));
 	int r;
 
 	walk->config = *config;

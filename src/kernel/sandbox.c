@@ -23,13 +23,7 @@ const char *sandbox_mode_name(enum sandbox_mode mode)
 
 bool sandbox_mode_parse(const char *s, enum sandbox_mode *ret)
 {
-	for (enum sandbox_mode mode = 0; mode < SANDBOX_MODE_COUNT; mode++) {
-		if (!streq(s, mode_names[mode]))
-			continue;
-		*ret = mode;
-		return true;
-	}
-	return false;
+	return word_parse(s, mode_names, ret);
 }
 
 /* -- the user */

@@ -24,21 +24,12 @@ struct candidates {
 	size_t n, capacity;
 };
 
-struct endpoints *endpoints_ref(struct endpoints *endpoints)
+static void destroy(struct endpoints *endpoints)
 {
-	endpoints->refs++;
-	return endpoints;
+	arena_free(arena_of(endpoints));
 }
 
-struct endpoints *endpoints_unref(struct endpoints *endpoints)
-{
-	if (!endpoints)
-		return NULL;
-	assert(endpoints->refs > 0);
-	if (--endpoints->refs == 0)
-		arena_free(arena_of(endpoints));
-	return NULL;
-}
+DEFINE_REFS(endpoints, destroy)
 
 /* A port of a slice: what the slice says about one port of the service. */
 struct port_entry {

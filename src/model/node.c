@@ -15,21 +15,12 @@ struct node *node_new(const char *name)
 	return node;
 }
 
-struct node *node_ref(struct node *node)
+static void destroy(struct node *node)
 {
-	node->refs++;
-	return node;
+	arena_free(node->arena);
 }
 
-struct node *node_unref(struct node *node)
-{
-	if (!node)
-		return NULL;
-	assert(node->refs > 0);
-	if (--node->refs == 0)
-		arena_free(node->arena);
-	return NULL;
-}
+DEFINE_REFS(node, destroy)
 
 static bool lists_equal(const struct node *a, const struct node *b)
 {

@@ -26,13 +26,7 @@ int protocol_parse(const char *name, enum protocol *ret)
 	static const char *const api_names[] = {"TCP", "UDP", "SCTP"};
 
 	_Static_assert(ARRAY_SIZE(api_names) == PROTOCOL_COUNT, "a name for each protocol");
-	for (size_t i = 0; i < PROTOCOL_COUNT; i++) {
-		if (streq(name, api_names[i])) {
-			*ret = (enum protocol)i;
-			return 0;
-		}
-	}
-	return -EINVAL;
+	return word_parse(name, api_names, ret) ? 0 : -EINVAL;
 }
 
 bool terminate_parse(const char *name, enum terminate *ret)
@@ -43,13 +37,7 @@ bool terminate_parse(const char *name, enum terminate *ret)
 	};
 
 	_Static_assert(ARRAY_SIZE(names) == TERMINATE_COUNT, "a name for each");
-	for (enum terminate i = TERMINATE_NONE; i < TERMINATE_COUNT; i++) {
-		if (!streq(name, names[i]))
-			continue;
-		*ret = i;
-		return true;
-	}
-	return false;
+	return word_parse(name, names, ret);
 }
 
 struct service *service_new(const char *ns, const char *name, size_t room)
@@ -67,21 +55,12 @@ struct service *service_new(const char *ns, const char *name, size_t room)
 	return service;
 }
 
-struct service *service_ref(struct service *service)
+static void destroy(struct service *service)
 {
-	service->refs++;
-	return service;
+	arena_free(service->arena);
 }
 
-struct service *service_unref(struct service *service)
-{
-	if (!service)
-		return NULL;
-	assert(service->refs > 0);
-	if (--service->refs == 0)
-		arena_free(service->arena);
-	return NULL;
-}
+DEFINE_REFS(service, destroy)
 
 bool service_in_family(const struct service *service, enum family family)
 {

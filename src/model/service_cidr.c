@@ -14,21 +14,7 @@ struct service_cidr *service_cidr_new(const char *name)
 	return cidr;
 }
 
-struct service_cidr *service_cidr_ref(struct service_cidr *cidr)
-{
-	cidr->refs++;
-	return cidr;
-}
-
-struct service_cidr *service_cidr_unref(struct service_cidr *cidr)
-{
-	if (!cidr)
-		return NULL;
-	assert(cidr->refs > 0);
-	if (--cidr->refs == 0)
-		free(cidr);
-	return NULL;
-}
+DEFINE_REFS(service_cidr, free)
 
 static bool same_ranges(const struct prefix *a, size_t n_a, const struct prefix *b, size_t n_b)
 {

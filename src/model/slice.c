@@ -19,21 +19,7 @@
 #define HAS_HINTS   (1u << 7)
 #define FIRST_BYTES 512
 
-struct slice *slice_ref(struct slice *slice)
-{
-	slice->refs++;
-	return slice;
-}
-
-struct slice *slice_unref(struct slice *slice)
-{
-	if (!slice)
-		return NULL;
-	assert(slice->refs > 0);
-	if (--slice->refs == 0)
-		free(slice);
-	return NULL;
-}
+DEFINE_REFS(slice, free)
 
 struct slice *slice_copy(const struct slice *slice)
 {

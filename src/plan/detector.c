@@ -14,13 +14,7 @@ _Static_assert(ARRAY_SIZE(mode_names) == DETECT_MODE_COUNT, "each mode has a nam
 
 int detect_mode_parse(const char *name, enum detect_mode *ret)
 {
-	for (size_t i = 0; i < DETECT_MODE_COUNT; i++) {
-		if (streq(name, mode_names[i])) {
-			*ret = (enum detect_mode)i;
-			return 0;
-		}
-	}
-	return -EINVAL;
+	return word_parse(name, mode_names, ret) ? 0 : -EINVAL;
 }
 
 const char *detect_mode_name(enum detect_mode mode)

@@ -12,11 +12,5 @@ _Static_assert(ARRAY_SIZE(writer_names) == IPTABLES_WRITER_COUNT, "a writer with
 
 bool iptables_writer_parse(const char *name, enum iptables_writer *ret)
 {
-	for (enum iptables_writer i = 0; i < IPTABLES_WRITER_COUNT; i++) {
-		if (!streq(name, writer_names[i]))
-			continue;
-		*ret = i;
-		return true;
-	}
-	return false;
+	return word_parse(name, writer_names, ret);
 }

@@ -29,22 +29,14 @@ static bool is_local(const struct endpoint *endpoint)
 	return endpoint->flags & ENDPOINT_LOCAL;
 }
 
-static bool names_contain(const char *const *names, size_t n, const char *name)
-{
-	for (size_t i = 0; i < n; i++)
-		if (streq(names[i], name))
-			return true;
-	return false;
-}
-
 static bool hinted_for_node(const struct endpoint_hints *hints, const char *node)
 {
-	return hints && names_contain(hints->nodes, hints->n_nodes, node);
+	return hints && util_find_word(node, hints->nodes, hints->n_nodes) >= 0;
 }
 
 static bool hinted_for_zone(const struct endpoint_hints *hints, const char *zone)
 {
-	return hints && names_contain(hints->zones, hints->n_zones, zone);
+	return hints && util_find_word(zone, hints->zones, hints->n_zones) >= 0;
 }
 
 /* What the hints of the ready endpoints allow; without a ready endpoint both "some" stay false. */

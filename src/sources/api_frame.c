@@ -135,17 +135,6 @@ int api_envelope_read(struct api_bytes bytes, struct arena *arena, struct api_en
 	return 0;
 }
 
-static int read_event_type(const char *text, enum api_event_type *ret)
-{
-	for (enum api_event_type type = 0; type < API_EVENT_COUNT; type++) {
-		if (!streq(text, event_names[type]))
-			continue;
-		*ret = type;
-		return 0;
-	}
-	return -EBADMSG;
-}
-
 int api_event_read(struct api_bytes frame, struct arena *arena, struct api_event *ret,
 		   struct err *err)
 {
@@ -154,7 +143,7 @@ int api_event_read(struct api_bytes frame, struct arena *arena, struct api_event
 
 	if (!event)
 		return err_set(err, -EBADMSG, "a watch event that cannot be read");
-	if (read_event_type(convert_text(event->type), &ret->type) < 0)
+	if (!word_parse(convert_text(event->type), event_names, &ret->type))
 		return err_set(err, -EBADMSG, "a watch event of a type that is not known");
 	if (event->object)
 		object = (struct api_bytes){event->object->raw.data, event->object->raw.len};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sources/api_route.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <openssl/evp.h>
 #include <stdio.h>
@@ -124,21 +125,14 @@ int api_route_add_tls(struct api_route *route, const struct api_access *access, 
 	return r;
 }
 
-struct api_route *api_route_ref(struct api_route *route)
+static void destroy(struct api_route *route)
 {
-	route->refs++;
-	return route;
-}
-
-struct api_route *api_route_unref(struct api_route *route)
-{
-	if (!route || --route->refs > 0)
-		return NULL;
 	api_url_done(&route->server);
 	api_url_done(&route->proxy);
 	free(route->peer);
 	SSL_CTX_free(route->tls);
 	SSL_CTX_free(route->proxy_tls);
 	free(route);
-	return NULL;
 }
+
+DEFINE_REFS(api_route, destroy)

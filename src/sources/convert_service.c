@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 
@@ -35,10 +34,7 @@ static bool is_word(const struct word_field *field, const char *value)
 {
 	if (!value || !*value)
 		return true;
-	for (size_t i = 0; i < ARRAY_SIZE(field->words) && field->words[i]; i++)
-		if (streq(value, field->words[i]))
-			return true;
-	return false;
+	return word_among(value, field->words);
 }
 
 static void note_word(const struct word_field *field, const char *value,
@@ -165,17 +161,8 @@ static void read_external_ips(const K8s__ServiceSpec *spec, const struct convert
 /* Parses a range with blanks around it. */
 static int parse_range(const char *text, struct prefix *ret)
 {
-	char trimmed[PREFIX_TEXT_MAX * 2];
-	size_t n;
+	cleanup_free char *trimmed = util_trimmed(text, strlen(text));
 
-	text += strspn(text, " \t\r\n\v\f");
-	n = strlen(text);
-	while (n && isspace((unsigned char)text[n - 1]))
-		n--;
-	if (n >= sizeof(trimmed))
-		return -EINVAL;
-	memcpy(trimmed, text, n);
-	trimmed[n] = '\0';
 	return prefix_parse(trimmed, ret);
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sources/env_proxy.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <strings.h>
 
@@ -76,28 +75,14 @@ static bool matches(struct match *match)
 	return !match->addr && matches_name(match);
 }
 
-static char *lower(const char *s, size_t n)
-{
-	char *copy;
-
-	while (n > 0 && isspace((unsigned char)s[n - 1]))
-		n--;
-	for (; n > 0 && isspace((unsigned char)*s); n--)
-		s++;
-	copy = xasprintf("%.*s", (int)n, s);
-	for (char *c = copy; *c; c++)
-		*c = (char)tolower((unsigned char)*c);
-	return copy;
-}
-
 static bool is_excepted(const struct env_proxy_target *target, const struct addr *addr,
 			const char *list)
 {
-	cleanup_free char *host = lower(target->host, strlen(target->host));
+	cleanup_free char *host = util_lower(util_trimmed(target->host, strlen(target->host)));
 
 	while (list && *list) {
 		size_t n = strcspn(list, ",");
-		cleanup_free char *word = lower(list, n);
+		cleanup_free char *word = util_lower(util_trimmed(list, n));
 		struct match match = {.word = word, .target = target, .host = host, .addr = addr};
 
 		if (streq(word, "*") || (*word && matches(&match)))

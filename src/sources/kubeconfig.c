@@ -312,8 +312,3 @@ struct kubeconfig *kubeconfig_free(struct kubeconfig *config)
 		arena_free(config->arena);
 	return NULL;
 }
-
-void kubeconfig_cleanup(struct kubeconfig **config)
-{
-	*config = kubeconfig_free(*config);
-}

@@ -48,6 +48,6 @@ struct kubeconfig {
 int kubeconfig_parse(const char *path, const char *text, size_t n, struct kubeconfig **ret,
 		     struct err *err);
 struct kubeconfig *kubeconfig_free(struct kubeconfig *config); /* accepts NULL, returns NULL */
-void kubeconfig_cleanup(struct kubeconfig **config);
+DEFINE_CLEANUP(kubeconfig)
 
 #define cleanup_kubeconfig attr_cleanup(kubeconfig_cleanup)

@@ -19,19 +19,11 @@ const char *yaml_type_name(enum yaml_type type)
 	return names[type];
 }
 
-static bool is_one_of(const char *text, const char *const *words, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (streq(text, words[i]))
-			return true;
-	return false;
-}
-
 static bool is_null(const char *text)
 {
 	static const char *const words[] = {"", "~", "null", "Null", "NULL"};
 
-	return is_one_of(text, words, ARRAY_SIZE(words));
+	return word_among(text, words);
 }
 
 static bool is_true(const char *text)
@@ -39,7 +31,7 @@ static bool is_true(const char *text)
 	static const char *const words[] = {"true", "True", "TRUE", "yes", "Yes", "YES",
 					    "on",   "On",   "ON",   "y",   "Y"};
 
-	return is_one_of(text, words, ARRAY_SIZE(words));
+	return word_among(text, words);
 }
 
 static bool is_false(const char *text)
@@ -47,7 +39,7 @@ static bool is_false(const char *text)
 	static const char *const words[] = {"false", "False", "FALSE", "no", "No", "NO",
 					    "off",   "Off",   "OFF",   "n",  "N"};
 
-	return is_one_of(text, words, ARRAY_SIZE(words));
+	return word_among(text, words);
 }
 
 /* Drops the underscores, which only group digits. False: too long for an integer. */
@@ -130,7 +122,7 @@ static bool is_float(const char *s)
 
 	if (*s == '+' || *s == '-')
 		s++;
-	if (is_one_of(s, words, ARRAY_SIZE(words)))
+	if (word_among(s, words))
 		return true;
 	start = s;
 	end = skip_digits(s);

@@ -157,11 +157,6 @@ struct yaml_reader *yaml_reader_free(struct yaml_reader *reader)
 	return NULL;
 }
 
-void yaml_reader_cleanup(struct yaml_reader **reader)
-{
-	*reader = yaml_reader_free(*reader);
-}
-
 static void skip_to(struct yaml_reader *reader, size_t to)
 {
 	for (; reader->at < to; reader->at++) {
@@ -233,12 +228,8 @@ static int scalar_type(const struct yaml_reader *reader, const yaml_event_t *eve
 		*ret = YAML_TYPE_STRING;
 		return 0;
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(typed); i++) {
-		if (streq(tag, typed[i]) && yaml_scalar_type(text) == i) {
-			*ret = (uint8_t)i;
-			return 0;
-		}
-	}
+	if (word_parse(tag, typed, ret) && yaml_scalar_type(text) == *ret)
+		return 0;
 	return fail(reader, event, "a value that does not fit its tag, or a tag that is not known",
 		    err);
 }

@@ -59,5 +59,5 @@ bool yaml_node_is_null(const struct yaml_node *node); /* NULL is null, too */
 /* What it is, for an error: "a mapping", "the string \"80\"", "the integer 80". */
 const char *yaml_node_describe(const struct yaml_node *node, char *out, size_t size);
 
-void yaml_reader_cleanup(struct yaml_reader **reader);
+DEFINE_CLEANUP(yaml_reader)
 #define cleanup_yaml_reader attr_cleanup(yaml_reader_cleanup)

@@ -15,7 +15,6 @@
 #include "sources/credentials.h"
 
 struct api_client;
-struct api_request;
 
 /* ready and arg of the credentials' configuration are the client's own to set. */
 int api_client_new(struct event_base *loop, const struct credentials_config *config,
@@ -23,16 +22,7 @@ int api_client_new(struct event_base *loop, const struct credentials_config *con
 /* Requests under way are cancelled. Accepts NULL, returns NULL. */
 struct api_client *api_client_free(struct api_client *client);
 
-/*
- * May be called from anywhere, and calls nothing back by itself: the handler is called from the
- * loop, and for the last time with done(). What is wanted and the handler are copied.
- */
-struct api_request *api_client_start(struct api_client *client,
-				     const struct api_http_request *wanted,
-				     const struct api_http_handler *handler);
-void api_client_cancel(struct api_request *request); /* accepts NULL; no more is called */
-
-void api_client_observe(struct api_client *client, api_http_seen_fn *seen, void *arg);
+struct api_http *api_client_http(const struct api_client *client); /* to make requests */
 void api_client_doubt(struct api_client *client); /* 401: credentials are read again */
 const char *api_client_server(const struct api_client *client);
 const struct credentials *api_client_credentials(const struct api_client *client);

@@ -9,7 +9,6 @@
 
 #include "sources/api_http.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -28,8 +27,12 @@ struct link {
 struct api_http {
 	struct event_base *loop;
 	struct event *sweep;
-	struct api_call *calls;  /* a list, in the order of their start */
-	struct link *links;      /* a list, the newest first */
+	struct api_call *calls; /* a list, in the order of their start */
+	struct link *links;     /* a list, the newest first */
+	bool unasked;           /* a call was started since ask() */
+	void (*ask)(void *arg);
+	void *ask_arg;
+	int64_t heard_ns;
 	struct api_route *route; /* of the last call; NULL: there was none */
 	api_http_seen_fn *seen;  /* NULL: nobody asks */
 	void *seen_arg;
@@ -38,13 +41,13 @@ struct api_http {
 struct api_call {
 	struct api_http *http;
 	struct api_call *next;
+	struct api_http_request wanted; /* its texts are owned */
 	struct api_http_handler handler;
 	char *host; /* and port, for who watches */
 	int64_t started_ns;
 	struct event *timeout; /* NULL: none */
-	unsigned int timeout_s;
 
-	struct api_route *route;
+	struct api_route *route; /* NULL: it waits for that, and all below is empty */
 	struct api_exchange exchange;
 	struct api_header headers[CALL_HEADERS];
 
@@ -80,7 +83,11 @@ static void call_free(struct api_call *call)
 		wipe(call->headers[i].value);
 	free((char *)call->exchange.authority);
 	free((char *)call->exchange.target);
-	free((char *)call->exchange.body);
+	free((char *)call->wanted.target);
+	free((char *)call->wanted.accept);
+	free((char *)call->wanted.content_type);
+	free((char *)call->wanted.body);
+	free(call->wanted.owned);
 	free(call->host);
 	api_route_unref(call->route);
 	free(call);
@@ -104,7 +111,7 @@ static void tell(struct api_call *call, int status)
 		.duration_ns = clock_now_ns() - call->started_ns,
 	};
 
-	if (!call->told && call->http->seen)
+	if (call->route && !call->told && call->http->seen)
 		call->http->seen(call->http->seen_arg, &seen);
 	call->told = true;
 }
@@ -139,15 +146,20 @@ static void on_head(void *arg, const struct api_answer *answer)
 
 	if (is_over(call))
 		return;
+	call->http->heard_ns = clock_now_ns();
 	tell(call, answer->status);
-	call->handler.status(call->handler.arg, answer->status, answer->retry_after_s);
+	if (call->handler.status)
+		call->handler.status(call->handler.arg, answer->status, answer->retry_after_s);
 }
 
 static void on_data(void *arg, struct api_bytes data)
 {
 	struct api_call *call = arg;
 
-	if (!is_over(call))
+	if (is_over(call))
+		return;
+	call->http->heard_ns = clock_now_ns();
+	if (call->handler.data)
 		call->handler.data(call->handler.arg, data);
 }
 
@@ -170,7 +182,7 @@ static void on_timeout(evutil_socket_t fd attr_unused, short what attr_unused, v
 	struct err err;
 
 	leave_link(call);
-	err_set(&err, -1, "no answer within %u s", call->timeout_s);
+	err_set(&err, -1, "no answer within %u s", (unsigned int)(call->wanted.timeout_ms / 1000));
 	end_call(call, API_FAILURE_CONNECT, err.text);
 }
 
@@ -280,7 +292,7 @@ static void place(struct api_call *call)
 static void place_calls(struct api_http *http)
 {
 	for (struct api_call *call = http->calls; call; call = call->next)
-		if (!is_over(call) && !call->sent)
+		if (call->route && !is_over(call) && !call->sent)
 			place(call);
 	for (struct link *at = http->links; at; at = at->next)
 		api_link_flush(at->link);
@@ -292,6 +304,7 @@ static bool end_one(struct api_http *http)
 	struct api_call *call = http->calls;
 	struct api_http_handler handler;
 	enum api_failure failure;
+	void *owned cleanup_free = NULL;
 	struct err err;
 	bool cancelled;
 
@@ -300,6 +313,7 @@ static bool end_one(struct api_http *http)
 	if (!call)
 		return false;
 	handler = call->handler;
+	owned = take(call->wanted.owned);
 	cancelled = call->cancelled;
 	failure = call->failure;
 	err = call->err;
@@ -325,6 +339,10 @@ static void on_sweep(evutil_socket_t fd attr_unused, short what attr_unused, voi
 	struct api_http *http = arg;
 	size_t n_idle = 0;
 
+	if (http->unasked) {
+		http->unasked = false;
+		http->ask(http->ask_arg);
+	}
 	place_calls(http);
 	while (end_one(http))
 		;
@@ -337,11 +355,14 @@ static void on_sweep(evutil_socket_t fd attr_unused, short what attr_unused, voi
 
 /* -- from outside -- */
 
-struct api_http *api_http_new(struct event_base *loop)
+struct api_http *api_http_new(struct event_base *loop, void (*ask)(void *arg), void *arg)
 {
 	struct api_http *http = xcalloc(1, sizeof(*http));
 
 	http->loop = loop;
+	http->ask = ask;
+	http->ask_arg = arg;
+	http->heard_ns = clock_now_ns();
 	http->sweep = loop_timer(loop, on_sweep, http);
 	return http;
 }
@@ -370,10 +391,28 @@ void api_http_observe(struct api_http *http, api_http_seen_fn *seen, void *arg)
 	http->seen_arg = arg;
 }
 
-void api_http_forget_connections(struct api_http *http)
+bool api_http_is_busy(const struct api_http *http)
 {
 	for (const struct api_call *call = http->calls; call; call = call->next)
-		assert(is_over(call));
+		if (call->route && !is_over(call))
+			return true;
+	return false;
+}
+
+int64_t api_http_heard_ns(const struct api_http *http)
+{
+	return http->heard_ns;
+}
+
+void api_http_abandon(struct api_http *http, const char *text)
+{
+	for (struct api_call *call = http->calls; call; call = call->next) {
+		if (!call->route || is_over(call))
+			continue;
+		call->told = true; /* it is the connection that failed */
+		leave_link(call);
+		end_call(call, API_FAILURE_CONNECT, text);
+	}
 	while (http->links)
 		drop_link(&http->links);
 }
@@ -407,18 +446,18 @@ static void add_header(struct api_call *call, const char *name, const char *valu
 			(struct api_header){name, xstrdup(value)};
 }
 
-static void set_headers(struct api_call *call, const struct api_access *access,
-			const struct api_http_request *request)
+static void set_headers(struct api_call *call, const struct api_access *access)
 {
+	const struct api_http_request *wanted = &call->wanted;
 	char *for_proxy =
 		api_route_asks_proxy(call->route) ? api_url_basic(&call->route->proxy) : NULL;
 
 	add_header(call, "user-agent", "portolan/" PORTOLAN_VERSION);
-	add_header(call, "accept", request->accept ? request->accept : "*/*");
+	add_header(call, "accept", wanted->accept ? wanted->accept : "*/*");
 	add_header(call, "authorization", access->authorization);
 	add_header(call, "proxy-authorization", for_proxy);
-	if (request->body)
-		add_header(call, "content-type", request->content_type);
+	if (wanted->body)
+		add_header(call, "content-type", wanted->content_type);
 	wipe(for_proxy);
 }
 
@@ -432,62 +471,93 @@ static char *authority_of(const struct api_url *server)
 			 whole);
 }
 
-static void set_exchange(struct api_call *call, const struct api_access *access,
-			 const struct api_http_request *request)
+static void set_exchange(struct api_call *call, const struct api_access *access)
 {
+	const struct api_http_request *wanted = &call->wanted;
 	const struct api_url *server = &call->route->server;
 	char *authority = authority_of(server);
 	bool whole = api_route_asks_proxy(call->route);
-	char *body = NULL;
 
-	if (request->body) {
-		body = xmalloc(request->n_body + 1);
-		memcpy(body, request->body, request->n_body);
-	}
 	call->exchange = (struct api_exchange){
-		.method = body ? "POST" : "GET",
+		.method = wanted->body ? "POST" : "GET",
 		.scheme = server->scheme == API_SCHEME_HTTPS ? "https" : "http",
 		.authority = authority,
 		.target = xasprintf("%s%s%s%s", whole ? "http://" : "", whole ? authority : "",
-				    server->path, request->target),
+				    server->path, wanted->target),
 		.headers = call->headers,
-		.body = body,
-		.n_body = body ? request->n_body : 0,
+		.body = wanted->body,
+		.n_body = wanted->n_body,
 	};
-	set_headers(call, access, request);
+	set_headers(call, access);
 }
 
-static void set_timeout(struct api_call *call, int64_t ms)
+static void set_timeout(struct api_call *call)
 {
+	int64_t ms = call->wanted.timeout_ms;
+
 	if (ms <= 0)
 		return;
-	call->timeout_s = (unsigned int)(ms / 1000);
 	call->timeout = loop_timer(call->http->loop, on_timeout, call);
 	loop_arm(call->timeout, ms * CLOCK_NS_PER_MS);
 }
 
-int api_http_start(struct api_http *http, const struct api_access *access,
-		   const struct api_http_request *request, const struct api_http_handler *handler,
-		   struct api_call **ret, struct err *err)
+static int open_way(struct api_call *call, const struct api_access *access, struct err *err)
 {
-	struct api_call **end = &http->calls;
-	struct api_call *call;
-	int r = find_route(http, access, err);
+	int r = find_route(call->http, access, err);
 
 	if (r < 0)
 		return r;
-	call = xcalloc(1, sizeof(*call));
-	call->http = http;
-	call->handler = *handler;
-	call->route = api_route_ref(http->route);
+	call->route = api_route_ref(call->http->route);
 	call->host = xstrdup(call->route->server.authority);
 	call->started_ns = clock_now_ns();
-	set_exchange(call, access, request);
-	set_timeout(call, request->timeout_ms);
+	set_exchange(call, access);
+	set_timeout(call);
+	return 0;
+}
+
+/* access NULL: there is none, for the reason in err. */
+static void answer(struct api_http *http, const struct api_access *access, struct err *err)
+{
+	for (struct api_call *call = http->calls; call; call = call->next)
+		if (!call->route && !is_over(call) && (!access || open_way(call, access, err) < 0))
+			end_call(call, API_FAILURE_CREDENTIALS, err->text);
+	sweep_soon(http);
+}
+
+void api_http_grant(struct api_http *http, const struct api_access *access)
+{
+	struct err err;
+
+	answer(http, access, &err);
+}
+
+void api_http_refuse(struct api_http *http, const char *text)
+{
+	struct err err;
+
+	err_set(&err, -1, "%s", text);
+	answer(http, NULL, &err);
+}
+
+struct api_call *api_http_start(struct api_http *http, const struct api_http_request *wanted,
+				const struct api_http_handler *handler)
+{
+	struct api_call **end = &http->calls;
+	struct api_call *call = xcalloc(1, sizeof(*call));
+
+	call->http = http;
+	call->handler = *handler;
+	call->wanted = *wanted;
+	call->wanted.target = xstrdup(wanted->target);
+	call->wanted.accept = xstrdup_or_null(wanted->accept);
+	call->wanted.content_type = xstrdup_or_null(wanted->content_type);
+	if (wanted->body)
+		call->wanted.body =
+			memcpy(xmalloc(wanted->n_body + 1), wanted->body, wanted->n_body);
 	while (*end)
 		end = &(*end)->next;
 	*end = call;
+	http->unasked = true;
 	sweep_soon(http);
-	*ret = call;
-	return 0;
+	return call;
 }

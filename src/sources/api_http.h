@@ -27,11 +27,12 @@ struct api_http_request {
 	size_t n_body;
 	const char *content_type;
 	int64_t timeout_ms; /* for all of it; 0: none, as a stream wants */
+	void *owned;        /* of the handler, freed with the call; may be NULL */
 };
 
 /*
  * All are called from the loop, never from inside a function of ours. After done() the call is gone.
- * api_http_cancel() and api_http_start() may be called from inside of them.
+ * api_http_cancel() and api_http_start() may be called from inside of them. The first two may be NULL.
  */
 struct api_http_handler {
 	void (*status)(void *arg, int status, int retry_after_s);
@@ -50,15 +51,26 @@ struct api_http_seen {
 
 typedef void api_http_seen_fn(void *arg, const struct api_http_seen *seen);
 
-struct api_http *api_http_new(struct event_base *loop);
+/*
+ * A call has to know where the server is and what opens its door. ask() is called from the loop, once
+ * for those that were started meanwhile; api_http_grant() or api_http_refuse() answer, then or later.
+ */
+struct api_http *api_http_new(struct event_base *loop, void (*ask)(void *arg), void *arg);
 /* Calls that are under way are cancelled. Accepts NULL, returns NULL. */
 struct api_http *api_http_free(struct api_http *http);
 /* From now on seen() is told of each request, before its handler; it must not make any. */
 void api_http_observe(struct api_http *http, api_http_seen_fn *seen, void *arg);
-/* access and request are copied as far as needed. Fails if there is no way: URLs, keys. */
-int api_http_start(struct api_http *http, const struct api_access *access,
-		   const struct api_http_request *request, const struct api_http_handler *handler,
-		   struct api_call **ret, struct err *err);
+/* What is wanted and the handler are copied. */
+struct api_call *api_http_start(struct api_http *http, const struct api_http_request *wanted,
+				const struct api_http_handler *handler);
 void api_http_cancel(struct api_call *call); /* accepts NULL; its handler is not called again */
-/* Leaves all connections behind: new calls open new ones. Only while no call is under way. */
-void api_http_forget_connections(struct api_http *http);
+
+/* To all calls that wait: this way; where it is none (URLs, keys) they end, as if refused. */
+void api_http_grant(struct api_http *http, const struct api_access *access);
+/* They end with API_FAILURE_CREDENTIALS. */
+void api_http_refuse(struct api_http *http, const char *text);
+
+bool api_http_is_busy(const struct api_http *http);     /* a call has been granted its way */
+int64_t api_http_heard_ns(const struct api_http *http); /* when a byte of an answer last came */
+/* Ends the calls that have their way, as lost, and leaves all connections behind. */
+void api_http_abandon(struct api_http *http, const char *text);

@@ -28,7 +28,7 @@ enum stream_id {
 struct stream {
 	struct api_source *source;
 	struct api_watch *watch;
-	struct api_request *request;
+	struct api_call *call;
 	struct event *timer;
 	char *selectors;
 	const char *plural;   /* for messages */
@@ -411,7 +411,7 @@ static void on_done(void *arg, enum api_failure failure, const char *text)
 {
 	struct stream *stream = arg;
 
-	stream->request = NULL;
+	stream->call = NULL;
 	api_watch_end(stream->watch, failure, text);
 }
 
@@ -425,14 +425,14 @@ static void get(void *arg, const char *target, bool is_stream)
 	};
 	const struct api_http_handler handler = {on_status, on_data, on_done, stream};
 
-	stream->request = api_client_start(stream->source->client, &request, &handler);
+	stream->call = api_http_start(api_client_http(stream->source->client), &request, &handler);
 }
 
 static void stop(void *arg)
 {
 	struct stream *stream = arg;
 
-	api_client_cancel(take(stream->request));
+	api_http_cancel(take(stream->call));
 }
 
 static void set_timer(void *arg, int64_t ms)
@@ -589,7 +589,7 @@ int api_source_start(struct event_base *loop, const struct api_source_config *co
 		api_source_free(source);
 		return r;
 	}
-	api_client_observe(source->client, config->seen, config->seen_arg);
+	api_http_observe(api_client_http(source->client), config->seen, config->seen_arg);
 	source->node_grace = loop_timer(loop, on_node_grace, source);
 	for (enum stream_id id = 0; id < STREAM_COUNT; id++)
 		if (has_stream(source, id))
@@ -609,7 +609,7 @@ struct api_source *api_source_free(struct api_source *source)
 	for (enum stream_id id = 0; id < STREAM_COUNT; id++) {
 		struct stream *stream = &source->streams[id];
 
-		api_client_cancel(stream->request);
+		api_http_cancel(stream->call);
 		api_watch_free(stream->watch);
 		loop_free(stream->timer);
 		free(stream->selectors);

@@ -27,7 +27,8 @@ static struct {
 	struct api_http *http;
 	struct api_access access;
 	struct peer_identity authority, server, stranger;
-	int left; /* calls under way */
+	int left;    /* calls under way */
+	int n_asked; /* for a way */
 	char seen[128];
 } world;
 
@@ -238,15 +239,12 @@ static void start_with(struct call *call, const char *target, const char *body, 
 						 .n_body = body ? strlen(body) : 0,
 						 .timeout_ms = timeout_ms};
 	size_t cancel_after = call->cancel_after;
-	struct err err;
 
 	*call = (struct call){.cancel_after = cancel_after};
 	world.left++;
-	assert_int_equal(
-		api_http_start(world.http, &world.access, &request,
-			       &(struct api_http_handler){on_status, on_data, on_done, call},
-			       &call->call, &err),
-		0);
+	call->call = api_http_start(world.http, &request,
+				    &(struct api_http_handler){on_status, on_data, on_done, call});
+	api_http_grant(world.http, &world.access);
 }
 
 static void start(struct call *call, const char *target)
@@ -292,6 +290,11 @@ static void on_seen(void *arg attr_unused, const struct api_http_seen *seen)
 		 seen->status);
 }
 
+static void on_ask(void *arg attr_unused)
+{
+	world.n_asked++;
+}
+
 static int set_up(void **state attr_unused)
 {
 	static const char *const proxies[] = {"HTTP_PROXY",  "http_proxy", "HTTPS_PROXY",
@@ -300,8 +303,9 @@ static int set_up(void **state attr_unused)
 	for (size_t i = 0; i < ARRAY_SIZE(proxies); i++)
 		unsetenv(proxies[i]);
 	world.loop = event_base_new();
-	world.http = api_http_new(world.loop);
-	world.left = 0;
+	world.http = api_http_new(world.loop, on_ask, NULL);
+	world.left = world.n_asked = 0;
+	world.seen[0] = '\0';
 	world.authority =
 		peer_identity_new(&(struct peer_wish){"authority", NULL, NULL, -60, 3600});
 	world.server = peer_identity_new(&(struct peer_wish){"server", "DNS:k.example,IP:127.0.0.1",
@@ -385,7 +389,7 @@ static void http2_requests_share_one_connection(void **state attr_unused)
 	}
 	ask("/any");
 	assert_int_equal(peer.n, 1);
-	api_http_forget_connections(world.http);
+	api_http_abandon(world.http, "");
 	ask("/any");
 	assert_int_equal(peer.n, 2);
 	peer_stop(&peer);
@@ -636,20 +640,43 @@ static void a_new_certificate_makes_a_new_connection(void **state attr_unused)
 
 static void keys_that_cannot_be_used_are_an_error_at_once(void **state attr_unused)
 {
-	const struct api_http_request request = {.target = "/"};
-	const struct api_http_handler handler = {on_status, on_data, on_done, NULL};
-	struct api_call *call;
-	struct err err;
+	struct call call;
 
+	api_http_observe(world.http, on_seen, NULL);
 	use("https://127.0.0.1:?", 1);
 	set_identity("client");
 	api_blob_set(&world.access.key, "-----BEGIN PRIVATE KEY-----\nx", 29);
-	assert_true(api_http_start(world.http, &world.access, &request, &handler, &call, &err) < 0);
-	assert_non_null(strstr(err.text, "the client's key cannot be used"));
+	call = ask("/");
+	assert_int_equal(call.failure, API_FAILURE_CREDENTIALS);
+	assert_non_null(strstr(call.text, "the client's key cannot be used"));
 	set_identity("client");
 	api_blob_set(&world.access.ca, "-----BEGIN CERTIFICATE-----\nx", 29);
-	assert_true(api_http_start(world.http, &world.access, &request, &handler, &call, &err) < 0);
-	assert_non_null(strstr(err.text, "certificate authority cannot be read"));
+	call = ask("/");
+	assert_int_equal(call.failure, API_FAILURE_CREDENTIALS);
+	assert_non_null(strstr(call.text, "certificate authority cannot be read"));
+	assert_string_equal(world.seen, ""); /* no request was made */
+}
+
+static void calls_wait_until_they_are_granted_a_way_or_refused(void **state attr_unused)
+{
+	const struct api_http_request request = {.target = "/"};
+	struct call calls[2] = {0};
+
+	for (size_t i = 0; i < ARRAY_SIZE(calls); i++)
+		calls[i].call = api_http_start(
+			world.http, &request,
+			&(struct api_http_handler){on_status, on_data, on_done, &calls[i]});
+	event_base_loop(world.loop, EVLOOP_NONBLOCK);
+	event_base_loop(world.loop, EVLOOP_NONBLOCK);
+	assert_int_equal(world.n_asked, 1);
+	assert_false(api_http_is_busy(world.http) || calls[0].done || calls[1].done);
+	api_http_cancel(calls[1].call);
+	world.left = 1;
+	api_http_refuse(world.http, "no key");
+	run();
+	assert_int_equal(calls[0].failure, API_FAILURE_CREDENTIALS);
+	assert_string_equal(calls[0].text, "no key");
+	assert_false(calls[1].done);
 }
 
 static void serve_complaint(struct peer_io *io)
@@ -855,6 +882,7 @@ int main(void)
 		TEST(another_name_may_be_asked_for),
 		TEST(a_new_certificate_makes_a_new_connection),
 		TEST(keys_that_cannot_be_used_are_an_error_at_once),
+		TEST(calls_wait_until_they_are_granted_a_way_or_refused),
 		TEST(a_server_without_tls_is_told_apart),
 		TEST(a_name_that_is_none_is_told),
 		TEST(the_only_address_has_all_the_time_there_is),

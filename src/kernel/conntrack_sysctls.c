@@ -2,8 +2,6 @@
 #include "kernel/conntrack_sysctls.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "kernel/sysctl.h"
 
@@ -27,43 +25,11 @@ int64_t conntrack_sysctls_max(int64_t per_core, int64_t least, int64_t cores)
 	return max > CONNTRACK_MAX_CEILING ? CONNTRACK_MAX_CEILING : MAX(max, least);
 }
 
-static int read_buckets(int64_t *ret)
-{
-	FILE *file = fopen(buckets_file, "re");
-	char text[32];
-	char *end;
-	int r = 0;
-
-	if (!file)
-		return -errno;
-	if (fgets(text, sizeof(text), file)) {
-		*ret = strtoll(text, &end, 10);
-		r = end == text ? -EINVAL : 0;
-	} else {
-		r = -EIO;
-	}
-	fclose(file);
-	return r;
-}
-
-static int write_buckets(int64_t buckets)
-{
-	FILE *file = fopen(buckets_file, "we");
-	int r = 0;
-
-	if (!file)
-		return -errno;
-	if (fprintf(file, "%lld", (long long)buckets) < 0 || fflush(file) != 0)
-		r = -errno;
-	fclose(file);
-	return r;
-}
-
 static int ensure_buckets(int64_t max, struct err *err)
 {
 	int64_t wanted = max / CONNECTIONS_PER_BUCKET;
 	int64_t now = 0;
-	int r = read_buckets(&now);
+	int r = sysctl_read_file(buckets_file, &now);
 
 	if (r == -EACCES) { /* only root can read the file; all can read the sysctl */
 		r = sysctl_read(BUCKETS_SYSCTL, &now, err);
@@ -74,7 +40,7 @@ static int ensure_buckets(int64_t max, struct err *err)
 		return err_sys(err, r, "reading %s", buckets_file);
 	if (now >= wanted)
 		return 0;
-	r = write_buckets(wanted);
+	r = sysctl_write_file(buckets_file, wanted);
 	return r < 0 ? err_sys(err, r, "setting %s to %lld", buckets_file, (long long)wanted) : 0;
 }
 

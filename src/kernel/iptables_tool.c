@@ -100,11 +100,6 @@ static void job_free(struct iptables_job *job)
 	free(job);
 }
 
-static void tool_wake(struct iptables_tool *tool, int64_t after_ns)
-{
-	loop_arm(tool->next, after_ns);
-}
-
 static void unlink_job(struct iptables_job *job)
 {
 	struct iptables_job **at = &job->tool->first;
@@ -124,7 +119,7 @@ static void job_finish(struct iptables_job *job, int r, struct err *err)
 	job->process = NULL; /* frees itself behind its callback */
 	xtables_lock_release(&job->lock);
 	if (tool->first)
-		tool_wake(tool, 0);
+		loop_arm(tool->next, 0);
 	job->done(job->arg, r, err); /* the tool may be gone after this */
 	job_free(job);
 }
@@ -205,7 +200,7 @@ static int job_lock(struct iptables_job *job, struct err *err)
 	if (job->lock_waited_ns >= tool->locks.limit_ns)
 		return err_wrap(err, r, "%s", job->argv[0]);
 	job->lock_waited_ns += tool->locks.retry_ns;
-	tool_wake(tool, tool->locks.retry_ns);
+	loop_arm(tool->next, tool->locks.retry_ns);
 	return 1;
 }
 
@@ -294,7 +289,7 @@ static struct iptables_job *job_queue(struct iptables_job *job)
 	*tool->last = job;
 	tool->last = &job->next;
 	if (tool->first == job)
-		tool_wake(tool, 0);
+		loop_arm(tool->next, 0);
 	return job;
 }
 
@@ -410,7 +405,7 @@ void iptables_tool_cancel(struct iptables_tool *tool, struct iptables_job *job)
 	unlink_job(job);
 	job_free(job);
 	if (first && tool->first)
-		tool_wake(tool, 0);
+		loop_arm(tool->next, 0);
 }
 
 /* -- the tool */

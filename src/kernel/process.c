@@ -43,7 +43,8 @@ struct process {
 	struct event *on_exit, *on_in, *on_out, *on_errors, *on_timeout;
 	struct capture output, line, error_text;
 	size_t output_seen;
-	int error; /* why it was killed by us */
+	int error;   /* why it was killed by us */
+	bool *ended; /* set at the end, for process_run(); else NULL */
 };
 
 static void capture_add(struct capture *capture, const char *data, size_t n, size_t max)
@@ -217,6 +218,8 @@ static void on_exit_event(evutil_socket_t fd attr_unused, short what attr_unused
 	result.n_output = process->output.used;
 	result.errors = capture_text(&process->error_text);
 	process->spec.done(process->spec.arg, &result);
+	if (process->ended)
+		*process->ended = true;
 	process_free(process);
 }
 
@@ -426,57 +429,19 @@ void process_cancel(struct process *process)
 
 /* -- waiting for it */
 
-struct blocking {
-	const struct process_spec *spec;
-	bool done;
-};
-
-static void blocking_line(void *arg, const char *line, size_t length)
-{
-	struct blocking *blocking = arg;
-
-	blocking->spec->line(blocking->spec->arg, line, length);
-}
-
-static bool blocking_more(void *arg, struct text *input)
-{
-	struct blocking *blocking = arg;
-
-	return blocking->spec->more(blocking->spec->arg, input);
-}
-
-static void blocking_sent(void *arg, const char *data, size_t n)
-{
-	struct blocking *blocking = arg;
-
-	blocking->spec->sent(blocking->spec->arg, data, n);
-}
-
-static void blocking_done(void *arg, const struct process_result *result)
-{
-	struct blocking *blocking = arg;
-
-	blocking->done = true;
-	blocking->spec->done(blocking->spec->arg, result);
-}
-
 int process_run(const struct process_spec *spec, struct err *err)
 {
-	struct blocking blocking = {.spec = spec};
-	struct process_spec inner = *spec;
 	struct event_base *loop = event_base_new();
 	struct process *process;
+	bool ended = false;
 	int r;
 
 	if (!loop)
 		return err_set(err, -ENOMEM, "no event loop for %s", spec->argv[0]);
-	inner.line = spec->line ? blocking_line : NULL;
-	inner.more = spec->more ? blocking_more : NULL;
-	inner.sent = spec->sent ? blocking_sent : NULL;
-	inner.done = blocking_done;
-	inner.arg = &blocking;
-	r = process_start(loop, &inner, &process, err);
-	while (r >= 0 && !blocking.done)
+	r = process_start(loop, spec, &process, err);
+	if (r >= 0)
+		process->ended = &ended;
+	while (r >= 0 && !ended)
 		event_base_loop(loop, EVLOOP_ONCE);
 	event_base_free(loop);
 	return r;

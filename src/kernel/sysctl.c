@@ -23,50 +23,53 @@ bool sysctl_proc_exists(const char *name)
 	return access(path, F_OK) == 0;
 }
 
-static int sysctl_open(const char *name, int flags)
+int sysctl_read_file(const char *path, int64_t *ret)
 {
-	cleanup_free char *path = xasprintf("%s/sys/%s", proc, name);
-	int fd = open(path, flags | O_CLOEXEC);
-
-	return fd < 0 ? -errno : fd;
-}
-
-int sysctl_read(const char *name, int64_t *ret, struct err *err)
-{
-	cleanup_fd int fd = sysctl_open(name, O_RDONLY);
+	cleanup_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
 	char text[64];
 	char *end;
 	long long value;
-	ssize_t n;
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
 
-	if (fd < 0)
-		return err_sys(err, fd, "reading sysctl '%s'", name);
-	n = read(fd, text, sizeof(text) - 1);
 	if (n < 0)
-		return err_sys(err, -errno, "reading sysctl '%s'", name);
+		return -errno;
 	text[n] = '\0';
 	errno = 0;
 	value = strtoll(text, &end, 10);
 	if (end == text || errno != 0 || (*end != '\0' && *end != '\n'))
-		return err_set(err, -EINVAL, "sysctl '%s' is not a number", name);
+		return -EINVAL;
 	*ret = value;
 	return 0;
 }
 
-int sysctl_write(const char *name, int64_t value, struct err *err)
+int sysctl_write_file(const char *path, int64_t value)
 {
-	cleanup_fd int fd = sysctl_open(name, O_WRONLY);
+	cleanup_fd int fd = open(path, O_WRONLY | O_CLOEXEC);
 	char text[32];
 	int n = snprintf(text, sizeof(text), "%lld", (long long)value);
-	ssize_t written;
+	ssize_t written = fd < 0 ? -1 : write(fd, text, (size_t)n);
 
-	if (fd < 0)
-		return err_sys(err, fd, "setting sysctl '%s' to %s", name, text);
-	written = write(fd, text, (size_t)n);
-	if (written != n)
-		return err_sys(err, written < 0 ? -errno : -EIO, "setting sysctl '%s' to %s", name,
-			       text);
-	return 0;
+	if (written < 0)
+		return -errno;
+	return written == n ? 0 : -EIO;
+}
+
+int sysctl_read(const char *name, int64_t *ret, struct err *err)
+{
+	cleanup_free char *path = xasprintf("%s/sys/%s", proc, name);
+	int r = sysctl_read_file(path, ret);
+
+	if (r == -EINVAL)
+		return err_set(err, r, "sysctl '%s' is not a number", name);
+	return r < 0 ? err_sys(err, r, "reading sysctl '%s'", name) : 0;
+}
+
+int sysctl_write(const char *name, int64_t value, struct err *err)
+{
+	cleanup_free char *path = xasprintf("%s/sys/%s", proc, name);
+	int r = sysctl_write_file(path, value);
+
+	return r < 0 ? err_sys(err, r, "setting sysctl '%s' to %lld", name, (long long)value) : 0;
 }
 
 int sysctl_ensure(const char *name, int64_t value, struct err *err)

@@ -10,6 +10,9 @@
 
 int sysctl_read(const char *name, int64_t *ret, struct err *err);
 int sysctl_write(const char *name, int64_t value, struct err *err);
+/* The same with a file of one number, wherever it is: 0 or a negative errno. */
+int sysctl_read_file(const char *path, int64_t *ret);
+int sysctl_write_file(const char *path, int64_t value);
 /* Writes only when the value differs. 1 when it wrote, 0 when there was nothing to do. */
 int sysctl_ensure(const char *name, int64_t value, struct err *err);
 

@@ -2,6 +2,7 @@
 #include "base/addr.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 
 const char *family_name(enum family family)
@@ -324,4 +325,22 @@ bool prefix_contains(const struct prefix *prefix, const struct addr *addr)
 bool prefix_equal(const struct prefix *a, const struct prefix *b)
 {
 	return a->length == b->length && addr_equal(&a->addr, &b->addr);
+}
+
+unsigned int addr_socket(const struct addr *addr, uint16_t port, struct sockaddr_storage *ret)
+{
+	struct sockaddr_in *in = (struct sockaddr_in *)ret;
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)ret;
+
+	*ret = (struct sockaddr_storage){0};
+	if (addr->family == FAMILY_IPV4) {
+		in->sin_family = AF_INET;
+		in->sin_port = htons(port);
+		memcpy(&in->sin_addr, addr->bytes, sizeof(in->sin_addr));
+		return sizeof(*in);
+	}
+	in6->sin6_family = AF_INET6;
+	in6->sin6_port = htons(port);
+	memcpy(&in6->sin6_addr, addr->bytes, sizeof(in6->sin6_addr));
+	return sizeof(*in6);
 }

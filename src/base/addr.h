@@ -56,6 +56,10 @@ static inline bool addr_equal(const struct addr *a, const struct addr *b)
 
 bool addr_among(const struct addr *v, size_t n, const struct addr *addr); /* is it one of them? */
 
+/* For bind(2) and connect(2); returns its size. */
+struct sockaddr_storage;
+unsigned int addr_socket(const struct addr *addr, uint16_t port, struct sockaddr_storage *ret);
+
 static inline size_t addr_bytes(enum family family)
 {
 	return family == FAMILY_IPV4 ? 4 : 16;

@@ -101,6 +101,33 @@ char *util_lower(char *s)
 	return s;
 }
 
+size_t util_count_words(const char *const *words)
+{
+	size_t n = 0;
+
+	while (words && words[n])
+		n++;
+	return n;
+}
+
+char **util_copy_words(const char *const *words)
+{
+	size_t n = util_count_words(words);
+	char **copy = xcalloc(n + 1, sizeof(*copy));
+
+	for (size_t i = 0; i < n; i++)
+		copy[i] = xstrdup(words[i]);
+	return copy;
+}
+
+char **util_free_words(char **words)
+{
+	for (size_t i = 0; words && words[i]; i++)
+		free(words[i]);
+	free(words);
+	return NULL;
+}
+
 void util_free_pointer(void *pointer_to_pointer)
 {
 	void *p;

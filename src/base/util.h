@@ -102,6 +102,10 @@ int util_find_word(const char *word, const char *const *words,
 /* The first n bytes without white space around them, for the caller to free. */
 char *util_trimmed(const char *s, size_t n) __attribute__((malloc, returns_nonnull));
 char *util_lower(char *s); /* in place; returns it */
+/* A list of words, NULL at its end: how many there are (NULL: none), a copy, and its end. */
+size_t util_count_words(const char *const *words);
+char **util_copy_words(const char *const *words);
+char **util_free_words(char **words); /* accepts NULL, returns NULL */
 
 void util_free_pointer(void *pointer_to_pointer);
 void util_close_fd(const int *fd); /* keeps errno; ignores -1 */

@@ -43,20 +43,29 @@ struct announcer *announcer_free(struct announcer *announcer)
 	return NULL;
 }
 
+/* ns "": of an object that is in none. */
+static void record(struct announcer *announcer, const char *api_version, const char *kind,
+		   const char *ns, const char *name, const char *reason, const char *action,
+		   const char *note)
+{
+	if (announcer)
+		events_record(announcer->events, &(struct events_item){
+							 .warning = *note,
+							 .reason = reason,
+							 .action = action,
+							 .note = note,
+							 .api_version = api_version,
+							 .kind = kind,
+							 .ns = ns,
+							 .name = name,
+						 });
+}
+
 void announcer_tell_node(struct announcer *announcer, const char *reason, const char *action,
 			 const char *note)
 {
-	if (!announcer)
-		return;
-	events_record(announcer->events, &(struct events_item){
-						 .warning = *note,
-						 .reason = reason,
-						 .action = action,
-						 .note = note,
-						 .kind = "Node",
-						 .ns = "",
-						 .name = announcer->node_name,
-					 });
+	if (announcer)
+		record(announcer, NULL, "Node", "", announcer->node_name, reason, action, note);
 }
 
 void announcer_tell_table(struct announcer *announcer, enum table_level level, const char *note)
@@ -70,22 +79,6 @@ void announcer_tell_table(struct announcer *announcer, enum table_level level, c
 	announcer_tell_node(announcer, reasons[level], "WatchConntrack", note);
 }
 
-static void tell_service(struct announcer *announcer, const char *ns, const char *name,
-			 const char *reason, const char *action, const char *note)
-{
-	if (!announcer)
-		return;
-	events_record(announcer->events, &(struct events_item){
-						 .warning = true,
-						 .reason = reason,
-						 .action = action,
-						 .note = note,
-						 .kind = "Service",
-						 .ns = ns,
-						 .name = name,
-					 });
-}
-
 void announcer_tell_port(struct announcer *announcer, const char *ns, const char *name,
 			 const char *reason)
 {
@@ -94,29 +87,19 @@ void announcer_tell_port(struct announcer *announcer, const char *ns, const char
 			  "node: %s",
 			  reason);
 
-	tell_service(announcer, ns, name, "FailedToStartServiceHealthcheck", "Listen", note);
+	record(announcer, NULL, "Service", ns, name, "FailedToStartServiceHealthcheck", "Listen",
+	       note);
 }
 
 /* Of an object with the key "namespace/name". */
 static void tell_object(struct announcer *announcer, const char *api_version, const char *kind,
 			const char *key, const char *reason, const char *action, const char *note)
 {
-	const char *slash = strchr(key, '/');
-	cleanup_free char *ns = NULL;
+	const char *slash = strchrnul(key, '/');
+	cleanup_free char *ns = xasprintf("%.*s", (int)(slash - key), key);
 
-	if (!slash || !announcer)
-		return;
-	ns = xasprintf("%.*s", (int)(slash - key), key);
-	events_record(announcer->events, &(struct events_item){
-						 .warning = true,
-						 .reason = reason,
-						 .action = action,
-						 .note = note,
-						 .api_version = api_version,
-						 .kind = kind,
-						 .ns = ns,
-						 .name = slash + 1,
-					 });
+	if (*slash)
+		record(announcer, api_version, kind, ns, slash + 1, reason, action, note);
 }
 
 static void tell_rules(struct announcer *announcer, const char *service, const char *reason,

@@ -162,41 +162,6 @@ static void check_rules(void *arg)
 
 /* -- the status page */
 
-static void on_family_synced(void *arg, enum family family, const struct backend_result *result)
-{
-	const struct daemon *daemon = arg;
-
-	live_page_synced(daemon->page, family, result);
-}
-
-static void on_flushed(void *arg, enum family family)
-{
-	const struct daemon *daemon = arg;
-
-	live_page_flushed(daemon->page, family);
-}
-
-static void on_repaired(void *arg, enum family family)
-{
-	const struct daemon *daemon = arg;
-
-	live_page_repaired(daemon->page, family);
-}
-
-static const struct settings *settings_in_force(void *arg, enum family family)
-{
-	const struct daemon *daemon = arg;
-
-	return family_set_settings(daemon->family_set, family);
-}
-
-static struct traffic_meter *meter_in_force(void *arg)
-{
-	const struct daemon *daemon = arg;
-
-	return daemon->meter;
-}
-
 static struct live_page *make_page(struct daemon *daemon)
 {
 	if (!daemon->input->options->status_page || !daemon->config->metrics.on)
@@ -207,9 +172,6 @@ static struct live_page *make_page(struct daemon *daemon)
 		.config = daemon->config,
 		.telemetry = daemon->telemetry,
 		.metered = daemon->input->options->service_metrics,
-		.settings = settings_in_force,
-		.meter = meter_in_force,
-		.arg = daemon,
 	});
 }
 
@@ -234,9 +196,6 @@ static struct telemetry *make_telemetry(struct daemon *daemon)
 		.probe_target = config->probe_target,
 		.probe_interval_ns = config->probe_interval_ns,
 		.check_rules = check_rules,
-		.synced = on_family_synced,
-		.flushed = on_flushed,
-		.repaired = on_repaired,
 		.port_failed = on_port_failed,
 		.arg = daemon,
 	});
@@ -276,6 +235,7 @@ static void start_meter(struct daemon *daemon)
 		.metrics = telemetry_metrics(daemon->telemetry),
 		.limit = (size_t)options->service_metrics_limit,
 	});
+	live_page_set_meter(daemon->page, daemon->meter);
 }
 
 /* -- the phases */
@@ -370,6 +330,7 @@ static void begin(struct daemon *daemon)
 		fail(daemon, "Cannot start", err.text);
 		return;
 	}
+	live_page_set_families(daemon->page, daemon->family_set);
 	for (enum family family = 0; family < FAMILY_COUNT; family++)
 		if (!input->usable[family])
 			model_ignore_family(daemon->model, family);
@@ -606,6 +567,7 @@ static int change_config(void *arg, const struct config *config, struct err *err
 			return r;
 		family_set_free(daemon->family_set);
 		daemon->family_set = family_set;
+		live_page_set_families(daemon->page, family_set);
 	}
 	daemon->config = config;
 	if (daemon->servers)
@@ -834,7 +796,8 @@ static struct node_wait *make_node_wait(struct daemon *daemon)
 static void daemon_done(struct daemon *daemon)
 {
 	servers_free(daemon->servers);
-	daemon->page = live_page_free(daemon->page); /* what still ends is told to nobody */
+	telemetry_set_page(daemon->telemetry, NULL); /* what still ends is not told */
+	daemon->page = live_page_free(daemon->page);
 	traffic_meter_free(daemon->meter);
 	conntrack_watch_free(daemon->watch);
 	announcer_free(daemon->announcer);
@@ -883,6 +846,7 @@ int daemon_run(const struct daemon_input *input)
 	daemon.family_set_input.clients_full = on_clients_full;
 	daemon.family_set_input.arg = &daemon;
 	daemon.page = make_page(&daemon);
+	telemetry_set_page(daemon.telemetry, daemon.page);
 	sandbox_prepare();
 	listen_to_signals(&daemon);
 	daemon.node_wait = make_node_wait(&daemon);

@@ -2,9 +2,6 @@
 
 #include "daemon/host_setup.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -14,6 +11,7 @@
 #include "config/kubeproxy_fields.h"
 #include "kernel/conntrack_sysctls.h"
 #include "kernel/open_files.h"
+#include "kernel/sysctl.h"
 
 #define OOM_FILE "/proc/self/oom_score_adj"
 #define OPEN_FILES \
@@ -46,13 +44,12 @@ int host_setup_conntrack(const struct config *config, struct err *err)
 
 void host_setup_oom_score(const struct config *config)
 {
-	cleanup_fd int fd = open(OOM_FILE, O_WRONLY | O_CLOEXEC);
-	char text[16];
-	int n = snprintf(text, sizeof(text), "%d", config->effective->message->oomscoreadj);
+	int32_t score = config->effective->message->oomscoreadj;
+	int r = sysctl_write_file(OOM_FILE, score);
 
-	if (fd < 0 || write(fd, text, (size_t)n) != n)
-		log_debug(2, "The OOM score could not be set", KV("value", LOG_STR(text)),
-			  KV("err", LOG_STR(strerror(errno)))); /* NOLINT(concurrency-mt-unsafe) */
+	if (r < 0)
+		log_debug(2, "The OOM score could not be set", KV("value", LOG_INT(score)),
+			  KV("err", LOG_STR(strerrordesc_np(-r))));
 }
 
 size_t host_setup_open_files(void)

@@ -8,6 +8,7 @@
 #include "config/program.h"
 #include "conntrack/service_traffic.h"
 #include "conntrack/traffic_meter.h"
+#include "daemon/family_set.h"
 #include "daemon/telemetry.h"
 #include "kernel/conntrack.h"
 #include "kernel/interfaces.h"
@@ -19,6 +20,8 @@ struct live_page {
 	struct status_source source;
 	struct status_page *page;
 	struct nfnetlink_conn line;
+	const struct family_set *families; /* NULL: not yet */
+	struct traffic_meter *meter;       /* NULL: not yet, or there is none */
 };
 
 /* -- what it reads */
@@ -27,7 +30,7 @@ static const struct settings *settings_of(void *arg, enum family family)
 {
 	const struct live_page *live = arg;
 
-	return live->config.settings(live->config.arg, family);
+	return family_set_settings(live->families, family);
 }
 
 static int addresses_of(void *arg attr_unused, enum family family, struct addr **ret, size_t *ret_n,
@@ -66,11 +69,22 @@ static void tell_port(void *arg, const struct service_traffic_port *port)
 static void read_traffic(void *arg, status_traffic_fn *each, void *each_arg)
 {
 	const struct live_page *live = arg;
-	struct traffic_meter *meter = live->config.meter(live->config.arg);
 	struct teller teller = {each, each_arg};
 
-	if (meter)
-		traffic_meter_each(meter, tell_port, &teller);
+	if (live->meter)
+		traffic_meter_each(live->meter, tell_port, &teller);
+}
+
+void live_page_set_families(struct live_page *live, const struct family_set *families)
+{
+	if (live)
+		live->families = families;
+}
+
+void live_page_set_meter(struct live_page *live, struct traffic_meter *meter)
+{
+	if (live)
+		live->meter = meter;
 }
 
 /* -- what it is told */

@@ -20,10 +20,6 @@ struct live_page_config {
 	const struct config *config;
 	struct telemetry *telemetry;
 	bool metered; /* there will be a meter */
-	/* The settings of a family in force; NULL: it is not proxied, or not yet. */
-	const struct settings *(*settings)(void *arg, enum family family);
-	struct traffic_meter *(*meter)(void *arg); /* may be NULL at any time */
-	void *arg;
 };
 
 struct live_page *live_page_new(const struct live_page_config *config);
@@ -31,7 +27,14 @@ struct live_page *live_page_new(const struct live_page_config *config);
 struct live_page *live_page_free(struct live_page *live);
 struct status_page *live_page_status(const struct live_page *live); /* for pages.h; NULL for NULL */
 
-/* What family_syncs tell; each accepts NULL. */
+/* All from here on accept NULL for a page. */
+
+/* What comes later, and may be replaced: whose settings are in force, and what counts traffic. */
+struct family_set;
+void live_page_set_families(struct live_page *live, const struct family_set *families);
+void live_page_set_meter(struct live_page *live, struct traffic_meter *meter);
+
+/* What family_syncs tell. */
 void live_page_synced(struct live_page *live, enum family family,
 		      const struct backend_result *result);
 void live_page_flushed(struct live_page *live, enum family family);

@@ -107,11 +107,6 @@ static int connect_to(const char *name)
 	return r;
 }
 
-static void wake_after(struct node_lock *lock, int64_t ns)
-{
-	loop_arm(lock->timer, ns);
-}
-
 static struct event *watch(struct node_lock *lock, int fd, event_callback_fn fn, void *arg)
 {
 	return loop_watch(lock->config.loop, fd, EV_READ | EV_PERSIST, fn, arg);
@@ -186,7 +181,7 @@ static void on_connection(evutil_socket_t listener, short what attr_unused, void
 		let_in(lock, fd);
 	} else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
 		event_del(lock->readable); /* descriptors are short: not again at once */
-		wake_after(lock, PAUSE_NS);
+		loop_arm(lock->timer, PAUSE_NS);
 	}
 }
 
@@ -244,7 +239,7 @@ static void come_back(struct node_lock *lock)
 {
 	if (clock_now_ns() - lock->met_ns >= RETRY_MAX_NS)
 		lock->retry_ns = RETRY_NS;
-	wake_after(lock, lock->retry_ns);
+	loop_arm(lock->timer, lock->retry_ns);
 	lock->retry_ns = MIN(2 * lock->retry_ns, RETRY_MAX_NS);
 }
 
@@ -301,7 +296,7 @@ static void try_for(struct node_lock *lock, int64_t *since_ns, int64_t patience_
 	if (*since_ns == 0)
 		*since_ns = now_ns;
 	if (now_ns - *since_ns < patience_ns)
-		wake_after(lock, RETRY_NS);
+		loop_arm(lock->timer, RETRY_NS);
 	else
 		do_without(lock, strerrordesc_np(-error), NULL);
 }

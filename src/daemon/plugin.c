@@ -21,32 +21,11 @@ static void on_done(void *arg, const struct process_result *result)
 	plugin->done(plugin->done_arg, r, result->output, result->n_output, err.text);
 }
 
-static char **free_words(char **words)
-{
-	for (size_t i = 0; words && words[i]; i++)
-		free(words[i]);
-	free(words);
-	return NULL;
-}
-
-static char **copy_words(const char *const *words)
-{
-	size_t n = 0;
-	char **copy;
-
-	while (words[n])
-		n++;
-	copy = xcalloc(n + 1, sizeof(*copy));
-	for (size_t i = 0; i < n; i++)
-		copy[i] = xstrdup(words[i]);
-	return copy;
-}
-
 void plugin_done(struct plugin *plugin)
 {
 	free(take(plugin->path));
-	plugin->argv = free_words(plugin->argv);
-	plugin->env = free_words(plugin->env);
+	plugin->argv = util_free_words(plugin->argv);
+	plugin->env = util_free_words(plugin->env);
 }
 
 static void remember(struct plugin *plugin, const char *path, const char *const *argv,
@@ -54,8 +33,8 @@ static void remember(struct plugin *plugin, const char *path, const char *const 
 {
 	plugin_done(plugin);
 	plugin->path = xstrdup(path);
-	plugin->argv = copy_words(argv);
-	plugin->env = copy_words(env);
+	plugin->argv = util_copy_words(argv);
+	plugin->env = util_copy_words(env);
 }
 
 /* One that was found is not looked for again: it may be hidden from the user of the sandbox. */

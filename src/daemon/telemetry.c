@@ -17,6 +17,7 @@
 #include "config/gates.h"
 #include "config/program.h"
 #include "conntrack/stale_flows.h"
+#include "daemon/live_page.h"
 #include "daemon/sync_held.h"
 #include "kernel/conntrack.h"
 #include "kernel/interfaces.h"
@@ -63,7 +64,8 @@ struct telemetry {
 	struct proxy_health health;
 	struct sync_held held;
 	struct readiness *readiness;
-	bool waiting; /* for another instance to end */
+	struct live_page *page; /* is told what happens; NULL: there is none */
+	bool waiting;           /* for another instance to end */
 	struct family_telemetry families[FAMILY_COUNT];
 };
 
@@ -319,8 +321,7 @@ static void on_synced(void *arg, enum family family, const struct backend_result
 	} else {
 		take_success(telemetry, family, result);
 	}
-	if (telemetry->config.synced)
-		telemetry->config.synced(telemetry->config.arg, family, result);
+	live_page_synced(telemetry->page, family, result);
 }
 
 static void count_repair(void *arg, enum family family)
@@ -336,8 +337,7 @@ static void on_flushed(void *arg, enum family family)
 
 	count_repair(arg, family);
 	readiness_damaged(telemetry->readiness, family);
-	if (telemetry->config.flushed)
-		telemetry->config.flushed(telemetry->config.arg, family);
+	live_page_flushed(telemetry->page, family);
 }
 
 static void on_repaired(void *arg, enum family family)
@@ -346,8 +346,7 @@ static void on_repaired(void *arg, enum family family)
 
 	count_repair(arg, family);
 	readiness_synced(telemetry->readiness, family);
-	if (telemetry->config.repaired)
-		telemetry->config.repaired(telemetry->config.arg, family);
+	live_page_repaired(telemetry->page, family);
 }
 
 static void on_clients_full(void *arg, enum family family, size_t n)
@@ -475,6 +474,11 @@ static void count_answer(struct telemetry *telemetry, enum proxy_metric id, int 
 
 	snprintf(code, sizeof(code), "%d", status);
 	proxy_metrics_add(&telemetry->proxy, id, code, "", 1);
+}
+
+void telemetry_set_page(struct telemetry *telemetry, struct live_page *page)
+{
+	telemetry->page = page;
 }
 
 void telemetry_set_waiting(struct telemetry *telemetry, bool waiting)

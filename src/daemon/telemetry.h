@@ -32,10 +32,6 @@ struct telemetry_config {
 	const char *probe_target;   /* borrowed */
 	int64_t probe_interval_ns;
 	void (*check_rules)(void *arg); /* telemetry is told as an observer */
-	/* After telemetry's own work: what the status page is told. Each may be NULL. */
-	void (*synced)(void *arg, enum family family, const struct backend_result *result);
-	void (*flushed)(void *arg, enum family family);
-	void (*repaired)(void *arg, enum family family);
 	/* The health check port of a Service cannot be opened: somebody should be told. */
 	void (*port_failed)(void *arg, const char *ns, const char *name, const struct err *err);
 	void *arg;
@@ -62,6 +58,9 @@ struct api_http_seen;
 void telemetry_request_seen(void *arg, const struct api_http_seen *seen);
 
 struct metrics *telemetry_metrics(const struct telemetry *telemetry);
+/* From now on this page is told of syncs and repairs, after telemetry's own work; NULL: none. */
+struct live_page;
+void telemetry_set_page(struct telemetry *telemetry, struct live_page *page);
 /* Another instance is waited for: /healthz says so. */
 void telemetry_set_waiting(struct telemetry *telemetry, bool waiting);
 /* Would /healthz say so? Not counted. *ret_reason: why not, for the caller to free; NULL: it would. */

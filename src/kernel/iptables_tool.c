@@ -321,10 +321,8 @@ struct iptables_job *iptables_tool_start(struct iptables_tool *tool,
 					 iptables_done_fn *done, void *arg)
 {
 	struct iptables_job *job;
-	size_t n_words = 0;
+	size_t n_words = util_count_words(command->words);
 
-	while (command->words && command->words[n_words])
-		n_words++;
 	if (command->op == IPTABLES_CHECK && !tool->features.check)
 		return start_check_by_save(tool, command, n_words, done, arg);
 	job = job_new(tool, IPTABLES_PROGRAM_COMMAND, n_words, done, arg);

@@ -52,15 +52,6 @@ struct launcher {
 
 /* -- the daemon's side */
 
-static uint32_t count(const char *const *words)
-{
-	uint32_t n = 0;
-
-	while (words && words[n])
-		n++;
-	return n;
-}
-
 static size_t add(char *message, size_t n, const char *word)
 {
 	size_t length = strlen(word) + 1;
@@ -76,8 +67,8 @@ static size_t encode(char *message, struct head head, const char *path, const ch
 {
 	size_t n = sizeof(head);
 
-	head.n_argv = count(argv);
-	head.n_env = count(env);
+	head.n_argv = (uint32_t)util_count_words(argv);
+	head.n_env = (uint32_t)util_count_words(env);
 	memcpy(message, &head, sizeof(head));
 	n = add(message, n, path);
 	for (uint32_t i = 0; i < head.n_argv; i++)
@@ -339,15 +330,6 @@ static ssize_t receive(int socket, struct message *message)
 	return n;
 }
 
-static char **copy_words(char *const *words, uint32_t n)
-{
-	char **copy = xcalloc(n + 1, sizeof(*copy));
-
-	for (uint32_t i = 0; i < n; i++)
-		copy[i] = xstrdup(words[i]);
-	return copy;
-}
-
 static bool starts_with_elf(const char *path)
 {
 	cleanup_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -365,8 +347,8 @@ static void learn(struct programs *programs, const struct message *message)
 		.is_plugin = message->head.is_plugin,
 		.is_script = !starts_with_elf(message->path),
 		.path = xstrdup(message->path),
-		.argv = copy_words(message->argv, message->head.n_argv),
-		.env = copy_words(message->env, message->head.n_env),
+		.argv = util_copy_words((const char *const *)message->argv),
+		.env = util_copy_words((const char *const *)message->env),
 	};
 }
 
@@ -395,9 +377,7 @@ static bool names_no_file(const struct message *message)
 		const char *word = message->argv[i];
 		bool known = word[strspn(word, "abcdefghijklmnopqrstuvwxyz0123456789")] == '\0';
 
-		for (size_t k = 0; k < ARRAY_SIZE(flags); k++)
-			known = known || streq(word, flags[k]);
-		if (!known)
+		if (!known && !word_among(word, flags))
 			return false;
 	}
 	return true;

@@ -49,14 +49,10 @@ static size_t put_variable(char **variables, size_t n, const char *variable)
  * strings. */
 static char **make_environment(const struct spawn_spec *spec)
 {
-	size_t n = 0, extra = 0;
-	char **result;
+	size_t n = util_count_words((const char *const *)environ);
+	size_t extra = util_count_words(spec->env);
+	char **result = xcalloc(n + extra + 2, sizeof(*result));
 
-	while (environ[n])
-		n++;
-	while (spec->env && spec->env[extra])
-		extra++;
-	result = xcalloc(n + extra + 2, sizeof(*result));
 	memcpy(result, environ, n * sizeof(*result));
 	n = put_variable(result, n, "LC_ALL=C");
 	for (size_t i = 0; i < extra; i++)

@@ -338,40 +338,19 @@ static void on_acceptable(evutil_socket_t listener, short what attr_unused, void
 
 /* -- open and close */
 
-union address {
-	struct sockaddr any;
-	struct sockaddr_in v4;
-	struct sockaddr_in6 v6;
-};
-
-static socklen_t make_address(const struct http_config *config, union address *ret)
-{
-	memset(ret, 0, sizeof(*ret));
-	if (config->addr.family == FAMILY_IPV4) {
-		ret->v4.sin_family = AF_INET;
-		ret->v4.sin_port = htons(config->port);
-		memcpy(&ret->v4.sin_addr, config->addr.bytes, sizeof(ret->v4.sin_addr));
-		return sizeof(ret->v4);
-	}
-	ret->v6.sin6_family = AF_INET6;
-	ret->v6.sin6_port = htons(config->port);
-	memcpy(&ret->v6.sin6_addr, config->addr.bytes, sizeof(ret->v6.sin6_addr));
-	return sizeof(ret->v6);
-}
-
 static int start_listening(int fd, const struct http_config *config)
 {
-	union address address;
-	socklen_t length = make_address(config, &address);
+	struct sockaddr_storage address;
+	socklen_t length = addr_socket(&config->addr, config->port, &address);
 	int only_ipv6 = config->one_family;
 	int one = 1;
 
 	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0)
 		return -errno;
-	if (address.any.sa_family == AF_INET6 &&
+	if (address.ss_family == AF_INET6 &&
 	    setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only_ipv6, sizeof(only_ipv6)) < 0)
 		return -errno;
-	if (bind(fd, &address.any, length) < 0 || listen(fd, BACKLOG) < 0)
+	if (bind(fd, (const struct sockaddr *)&address, length) < 0 || listen(fd, BACKLOG) < 0)
 		return -errno;
 	return 0;
 }
@@ -479,13 +458,15 @@ struct http_server *http_server_close(struct http_server *server)
 
 uint16_t http_server_port(const struct http_server *server)
 {
-	union address address;
+	struct sockaddr_in6 address = {0}; /* IPv4 has its port in the same place */
 	socklen_t length = sizeof(address);
 
-	memset(&address, 0, sizeof(address));
-	if (getsockname(server->fd, &address.any, &length) < 0)
+	_Static_assert(offsetof(struct sockaddr_in, sin_port) ==
+			       offsetof(struct sockaddr_in6, sin6_port),
+		       "in the same place");
+	if (getsockname(server->fd, (struct sockaddr *)&address, &length) < 0)
 		return 0;
-	return ntohs(address.any.sa_family == AF_INET ? address.v4.sin_port : address.v6.sin6_port);
+	return ntohs(address.sin6_port);
 }
 
 size_t http_server_connections(const struct http_server *server)

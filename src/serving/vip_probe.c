@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -23,24 +22,6 @@ struct vip_probe {
 	uint16_t port;
 	int refused; /* errno of a connect() that failed at once */
 };
-
-static socklen_t fill(const struct vip_probe *probe, struct sockaddr_storage *ret)
-{
-	struct sockaddr_in *in = (struct sockaddr_in *)ret;
-	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)ret;
-
-	*ret = (struct sockaddr_storage){0};
-	if (probe->addr.family == FAMILY_IPV4) {
-		in->sin_family = AF_INET;
-		in->sin_port = htons(probe->port);
-		memcpy(&in->sin_addr, probe->addr.bytes, sizeof(in->sin_addr));
-		return sizeof(*in);
-	}
-	in6->sin6_family = AF_INET6;
-	in6->sin6_port = htons(probe->port);
-	memcpy(&in6->sin6_addr, probe->addr.bytes, sizeof(in6->sin6_addr));
-	return sizeof(*in6);
-}
 
 static void stop(struct vip_probe *probe)
 {
@@ -83,7 +64,7 @@ static void on_event(evutil_socket_t fd attr_unused, short what, void *arg)
 static int begin(struct vip_probe *probe)
 {
 	struct sockaddr_storage to;
-	socklen_t size = fill(probe, &to);
+	socklen_t size = addr_socket(&probe->addr, probe->port, &to);
 
 	probe->fd = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (probe->fd < 0)

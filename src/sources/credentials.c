@@ -436,13 +436,9 @@ static int start_plugin(struct credentials *credentials, struct err *err)
 	struct arena *arena cleanup_arena = arena_new(4096);
 	char *info cleanup_free = credentials_exec_info(exec, &credentials->set.access);
 	const char **argv, **env;
-	size_t n_args = 0, n_env = 0;
+	size_t n_args = util_count_words(exec->args), n_env = util_count_words(exec->env);
 	int r;
 
-	while (exec->args[n_args])
-		n_args++;
-	while (exec->env[n_env])
-		n_env++;
 	argv = arena_array(arena, n_args + 2, sizeof(*argv));
 	argv[0] = exec->command;
 	memcpy(argv + 1, exec->args, n_args * sizeof(*argv));

@@ -10,44 +10,24 @@ void doc_init(struct doc *doc, struct text *text, enum doc_format format)
 
 /* -- strings */
 
-/* Bytes of the character that s begins with; 0: none, or one that UTF-8 does not allow. */
-static size_t utf8_length(const unsigned char *s)
-{
-	size_t n = s[0] < 0x80 ? 1 : s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
-
-	if (s[0] >= 0x80 && (s[0] < 0xc2 || s[0] > 0xf4))
-		return 0;
-	for (size_t i = 1; i < n; i++)
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-	/* too long for what they say, surrogates, beyond the last one */
-	if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
-	    (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
-		return 0;
-	return n;
-}
-
 void doc_quote(struct text *text, const char *value)
 {
-	const unsigned char *s = (const unsigned char *)value;
-
 	text_str(text, "\"");
-	while (*s) {
-		size_t n = utf8_length(s);
+	while (*value) {
+		uint32_t c = 0;
+		size_t n = util_utf8(value, &c);
 
-		if (*s == '"' || *s == '\\')
-			text_printf(text, "\\%c", *s);
-		else if (*s == '\n')
-			text_str(text, "\\n");
-		else if (*s == '\t')
-			text_str(text, "\\t");
-		else if (*s < 0x20 || *s == 0x7f)
-			text_printf(text, "\\u%04x", *s);
-		else if (n == 0)
+		if (n == 0)
 			text_str(text, "\\ufffd");
+		else if (c == '"' || c == '\\')
+			text_printf(text, "\\%c", *value);
+		else if (c == '\n' || c == '\t')
+			text_str(text, c == '\n' ? "\\n" : "\\t");
+		else if (c < 0x20 || c == 0x7f)
+			text_printf(text, "\\u%04x", c);
 		else
-			text_add(text, (const char *)s, n);
-		s += n ? n : 1;
+			text_add(text, value, n);
+		value += n ? n : 1;
 	}
 	text_str(text, "\"");
 }

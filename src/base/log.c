@@ -97,29 +97,6 @@ static void attr_printf(2, 3) add_short(struct line *line, const char *fmt, ...)
 	add(line, piece, MIN((size_t)MAX(n, 0), sizeof(piece) - 1));
 }
 
-/*
- * Decodes one character of UTF-8; returns its length, or 0 when the bytes are none: overlong forms,
- * surrogates and what lies beyond U+10FFFF included.
- */
-static size_t decode(const unsigned char *s, uint32_t *ret)
-{
-	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-	size_t n = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
-	uint32_t c = n == 1 ? s[0] : n == 2 ? s[0] & 0x1f : n == 3 ? s[0] & 0x0f : s[0] & 0x07;
-
-	if (s[0] > 0xf4)
-		return 0;
-	for (size_t i = 1; i < n; i++) {
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-		c = c << 6 | (s[i] & 0x3f);
-	}
-	if (n == 0 || c < least[n] || (c >= 0xd800 && c < 0xe000) || c > 0x10ffff)
-		return 0;
-	*ret = c;
-	return n;
-}
-
 /* What Go does not print as it is: controls, spaces but the plain one, format characters, ... */
 static bool printable(uint32_t c)
 {
@@ -152,7 +129,7 @@ static void add_quoted(struct line *line, const char *s)
 	add(line, "\"", 1);
 	while (*s) {
 		uint32_t c = 0;
-		size_t n = decode((const unsigned char *)s, &c);
+		size_t n = util_utf8(s, &c);
 
 		if (n == 0)
 			add_short(line, "\\x%02x", (unsigned char)*s);
@@ -174,7 +151,7 @@ static void add_json_string(struct line *line, const char *s)
 	add(line, "\"", 1);
 	while (*s) {
 		uint32_t c = 0;
-		size_t n = decode((const unsigned char *)s, &c);
+		size_t n = util_utf8(s, &c);
 
 		if (n == 0)
 			add_str(line, "\\ufffd");

@@ -101,6 +101,50 @@ char *util_lower(char *s)
 	return s;
 }
 
+char *util_percent_decode(const char *s, size_t n, bool plus)
+{
+	cleanup_free char *out = xmalloc(n + 1);
+	size_t to = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		char digits[3] = {0};
+
+		if (s[i] != '%') {
+			out[to++] = plus && s[i] == '+' ? ' ' : s[i];
+			continue;
+		}
+		if (n - i < 3 || !isxdigit((unsigned char)s[i + 1]) ||
+		    !isxdigit((unsigned char)s[i + 2]) || has_prefix(s + i, "%00"))
+			return NULL;
+		memcpy(digits, s + i + 1, 2);
+		out[to++] = (char)strtoul(digits, NULL, 16);
+		i += 2;
+	}
+	out[to] = '\0';
+	return take(out);
+}
+
+/* Overlong forms, surrogates and what lies beyond U+10FFFF are none. */
+size_t util_utf8(const char *text, uint32_t *ret)
+{
+	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+	const unsigned char *s = (const unsigned char *)text;
+	size_t n = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
+	uint32_t c = n == 1 ? s[0] : n == 2 ? s[0] & 0x1f : n == 3 ? s[0] & 0x0f : s[0] & 0x07;
+
+	if (s[0] > 0xf4)
+		return 0;
+	for (size_t i = 1; i < n; i++) {
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+		c = c << 6 | (s[i] & 0x3f);
+	}
+	if (n == 0 || c < least[n] || (c >= 0xd800 && c < 0xe000) || c > 0x10ffff)
+		return 0;
+	*ret = c;
+	return n;
+}
+
 size_t util_count_words(const char *const *words)
 {
 	size_t n = 0;

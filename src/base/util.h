@@ -102,6 +102,10 @@ int util_find_word(const char *word, const char *const *words,
 /* The first n bytes without white space around them, for the caller to free. */
 char *util_trimmed(const char *s, size_t n) __attribute__((malloc, returns_nonnull));
 char *util_lower(char *s); /* in place; returns it */
+/* "%40" is '@', and with plus "+" a blank; for the caller to free. NULL: not so written, or a NUL. */
+char *util_percent_decode(const char *s, size_t n, bool plus);
+/* The character of UTF-8 that s begins with: its length, 0 for bytes that are none. */
+size_t util_utf8(const char *s, uint32_t *ret);
 /* A list of words, NULL at its end: how many there are (NULL: none), a copy, and its end. */
 size_t util_count_words(const char *const *words);
 char **util_copy_words(const char *const *words);

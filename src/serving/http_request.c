@@ -263,32 +263,6 @@ bool http_request_is_for(const struct http_request *request, const char *node_na
 			 strcasecmp(name, node_name) == 0));
 }
 
-/* Decodes n bytes; NULL when a '%' has no two digits behind it, or makes a NUL. */
-static char *decode(const char *s, size_t n)
-{
-	char *out = xmalloc(n + 1);
-	size_t to = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		char digits[3] = {0};
-
-		if (s[i] != '%') {
-			out[to++] = s[i] == '+' ? ' ' : s[i];
-			continue;
-		}
-		if (n - i < 3 || !isxdigit((unsigned char)s[i + 1]) ||
-		    !isxdigit((unsigned char)s[i + 2]) || has_prefix(s + i, "%00")) {
-			free(out);
-			return NULL;
-		}
-		memcpy(digits, s + i + 1, 2);
-		out[to++] = (char)strtoul(digits, NULL, 16);
-		i += 2;
-	}
-	out[to] = '\0';
-	return out;
-}
-
 char *http_query_get(const char *query, const char *name)
 {
 	size_t length = strlen(name);
@@ -297,7 +271,7 @@ char *http_query_get(const char *query, const char *name)
 		size_t n = strcspn(query, "&");
 
 		if (n > length && query[length] == '=' && memcmp(query, name, length) == 0)
-			return decode(query + length + 1, n - length - 1);
+			return util_percent_decode(query + length + 1, n - length - 1, true);
 		query += n;
 		query += *query == '&';
 	}

@@ -63,39 +63,6 @@ char *api_url_hide(const char *text)
 			 at + 1);
 }
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c = (char)tolower((unsigned char)c);
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* "%40" is '@'. NULL: that is not how it is written. */
-static char *decode(const char *text, size_t n)
-{
-	char *out = xmalloc(n + 1);
-	size_t used = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		out[used] = text[i];
-		if (text[i] == '%') {
-			int high = i + 2 < n ? hex_digit(text[i + 1]) : -1;
-			int low = high >= 0 ? hex_digit(text[i + 2]) : -1;
-
-			if (low < 0 || high + low == 0) {
-				free(out);
-				return NULL;
-			}
-			out[used] = (char)(high << 4 | low);
-			i += 2;
-		}
-		used++;
-	}
-	out[used] = '\0';
-	return out;
-}
-
 static bool is_name(const char *host)
 {
 	size_t n = strlen(host);
@@ -172,7 +139,7 @@ static int parse(const char *text, struct api_url *url)
 	n = strcspn(start, "/?#");
 	at = memrchr(start, '@', n);
 	if (at) {
-		url->user = decode(start, (size_t)(at - start));
+		url->user = util_percent_decode(start, (size_t)(at - start), false);
 		if (!url->user)
 			return -EINVAL;
 		n -= (size_t)(at + 1 - start);

@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <openssl/evp.h>
 
 static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
@@ -43,20 +44,7 @@ int base64_decode(const char *text, char **ret, size_t *ret_n)
 char *base64_encode(const char *data, size_t n)
 {
 	char *text = xmalloc((n + 2) / 3 * 4 + 1);
-	char *out = text;
 
-	for (size_t i = 0; i < n; i += 3) {
-		uint32_t bits = (uint32_t)(uint8_t)data[i] << 16;
-
-		if (i + 1 < n)
-			bits |= (uint32_t)(uint8_t)data[i + 1] << 8;
-		if (i + 2 < n)
-			bits |= (uint8_t)data[i + 2];
-		*out++ = alphabet[bits >> 18];
-		*out++ = alphabet[bits >> 12 & 63];
-		*out++ = i + 1 < n ? alphabet[bits >> 6 & 63] : '=';
-		*out++ = i + 2 < n ? alphabet[bits & 63] : '=';
-	}
-	*out = '\0';
+	EVP_EncodeBlock((unsigned char *)text, (const unsigned char *)data, (int)n);
 	return text;
 }

@@ -109,16 +109,25 @@ int convert_refuse(const char *field, const char *value, const char *why, struct
 		       why);
 }
 
-int convert_check_names(const K8s__ObjectMeta *metadata, bool name_is_label, struct err *err)
+int convert_check_name(const K8s__ObjectMeta *metadata, bool is_label, struct err *err)
 {
 	const char *name = convert_text(metadata ? metadata->name : NULL);
-	const char *ns = convert_text(metadata ? metadata->namespace_ : NULL);
 
 	if (!*name)
 		return err_set(err, -EINVAL, "metadata.name is missing");
-	if (!(name_is_label ? k8s_name_is_label(name) : k8s_name_is_subdomain(name)))
+	if (!(is_label ? k8s_name_is_label(name) : k8s_name_is_subdomain(name)))
 		return convert_refuse("metadata.name", name, "is not a name that Kubernetes allows",
 				      err);
+	return 0;
+}
+
+int convert_check_names(const K8s__ObjectMeta *metadata, bool name_is_label, struct err *err)
+{
+	const char *ns = convert_text(metadata ? metadata->namespace_ : NULL);
+	int r = convert_check_name(metadata, name_is_label, err);
+
+	if (r < 0)
+		return r;
 	if (!*ns)
 		return err_set(err, -EINVAL, "metadata.namespace is missing");
 	if (!k8s_name_is_label(ns))

@@ -98,7 +98,8 @@ void convert_tell(struct convert_gathered *gathered, const struct convert_notes 
  * 0 while anything is left to serve, else the reason.
  */
 int convert_left(size_t n_left, const struct err *why, struct err *err);
-/* Names and namespace of an object; the kind of names is the same for all but Services. */
+/* Name, or name and namespace, of an object; only the names of Services are labels. */
+int convert_check_name(const K8s__ObjectMeta *metadata, bool is_label, struct err *err);
 int convert_check_names(const K8s__ObjectMeta *metadata, bool name_is_label, struct err *err);
 /* "FIELD "VALUE" WHY", the value made fit to print. */
 int convert_refuse(const char *field, const char *value, const char *why, struct err *err);

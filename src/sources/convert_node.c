@@ -2,7 +2,6 @@
 #include <errno.h>
 
 #include "sources/convert.h"
-#include "sources/k8s_name.h"
 #include "sources/printable.h"
 
 #define TAINT_AUTOSCALER "ToBeDeletedByClusterAutoscaler"
@@ -71,16 +70,12 @@ static int fill(const K8s__Node *message, const struct convert_notes *notes, str
 int convert_node(const K8s__Node *message, const struct convert_notes *notes, struct node **ret,
 		 struct err *err)
 {
-	const char *name = convert_text(message->metadata ? message->metadata->name : NULL);
 	struct node *node;
-	int r;
+	int r = convert_check_name(message->metadata, false, err);
 
-	if (!*name)
-		return err_set(err, -EINVAL, "metadata.name is missing");
-	if (!k8s_name_is_subdomain(name))
-		return convert_refuse("metadata.name", name, "is not a name that Kubernetes allows",
-				      err);
-	node = node_new(name);
+	if (r < 0)
+		return r;
+	node = node_new(message->metadata->name);
 	r = fill(message, notes, node, err);
 	if (r < 0) {
 		node_unref(node);

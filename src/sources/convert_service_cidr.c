@@ -2,7 +2,6 @@
 #include <errno.h>
 
 #include "sources/convert.h"
-#include "sources/k8s_name.h"
 
 static int read_cidrs(const K8s__ServiceCIDRSpec *spec, struct service_cidr *cidr, struct err *err)
 {
@@ -23,16 +22,12 @@ static int read_cidrs(const K8s__ServiceCIDRSpec *spec, struct service_cidr *cid
 int convert_service_cidr(const K8s__ServiceCIDR *message, struct service_cidr **ret,
 			 struct err *err)
 {
-	const char *name = convert_text(message->metadata ? message->metadata->name : NULL);
 	struct service_cidr *cidr;
-	int r;
+	int r = convert_check_name(message->metadata, false, err);
 
-	if (!*name)
-		return err_set(err, -EINVAL, "metadata.name is missing");
-	if (!k8s_name_is_subdomain(name))
-		return convert_refuse("metadata.name", name, "is not a name that Kubernetes allows",
-				      err);
-	cidr = service_cidr_new(name);
+	if (r < 0)
+		return r;
+	cidr = service_cidr_new(message->metadata->name);
 	r = read_cidrs(message->spec, cidr, err);
 	if (r < 0) {
 		service_cidr_unref(cidr);

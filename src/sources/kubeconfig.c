@@ -129,9 +129,8 @@ static int check_exec(const struct parse *parse, const Kubeconfig__Exec *exec, s
 	place.field = "exec";
 	if (!given(exec->command))
 		return fail(parse, &place, "command is missing");
-	for (size_t i = 0; i < ARRAY_SIZE(versions); i++)
-		if (exec->apiversion && streq(exec->apiversion, versions[i]))
-			return 0;
+	if (exec->apiversion && word_among(exec->apiversion, versions))
+		return 0;
 	return fail(parse, &place,
 		    "apiVersion must be client.authentication.k8s.io/v1 or .../v1beta1");
 }

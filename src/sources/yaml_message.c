@@ -226,6 +226,37 @@ static bool is_map_entry(const ProtobufCMessageDescriptor *type)
 	       streq(type->fields[1].name, "value");
 }
 
+/* merged: it comes from "<<", and counts only where nothing was given before. */
+typedef int pair_fn(const struct reading *reading, const struct path *path,
+		    const struct yaml_node *key, const struct yaml_node *value, bool merged,
+		    void *to);
+
+/* A mapping's own pairs, then those of what "<<" names. */
+static int read_pairs(const struct reading *reading, const struct path *path,
+		      const struct yaml_node *node, bool merged, pair_fn *fn, void *to)
+{
+	int r = 0;
+
+	if (node->kind != YAML_KIND_MAPPING)
+		return fail_type(reading, path, node, "a mapping");
+	for (size_t i = 0; i < node->n && r == 0; i++)
+		if (!streq(node->pairs[2 * i]->text, "<<"))
+			r = fn(reading, path, node->pairs[2 * i], node->pairs[2 * i + 1], merged,
+			       to);
+	for (size_t i = 0; i < node->n && r == 0; i++) {
+		const struct yaml_node *source = node->pairs[2 * i + 1];
+
+		if (!streq(node->pairs[2 * i]->text, "<<"))
+			continue;
+		if (source->kind != YAML_KIND_SEQUENCE)
+			r = read_pairs(reading, path, source, true, fn, to);
+		else
+			for (size_t j = 0; j < source->n && r == 0; j++)
+				r = read_pairs(reading, path, source->items[j], true, fn, to);
+	}
+	return r;
+}
+
 /* A mapping's own entries, and those of "<<" that it does not have itself. */
 struct entries {
 	const ProtobufCMessageDescriptor *type;
@@ -251,8 +282,9 @@ static int read_entry_value(const struct reading *reading, const struct path *pa
 
 static int add_entry(const struct reading *reading, const struct path *path,
 		     const struct yaml_node *key, const struct yaml_node *value, bool merged,
-		     struct entries *entries)
+		     void *to)
 {
+	struct entries *entries = to;
 	const ProtobufCFieldDescriptor *fields = entries->type->fields;
 	struct path inner = {.outer = path, .name = key->text};
 	char *entry = map_get(&entries->seen, key->text);
@@ -278,37 +310,12 @@ static int add_entry(const struct reading *reading, const struct path *path,
 	return 0;
 }
 
-static int add_entries(const struct reading *reading, const struct path *path,
-		       const struct yaml_node *node, bool merged, struct entries *entries)
-{
-	int r = 0;
-
-	if (node->kind != YAML_KIND_MAPPING)
-		return fail_type(reading, path, node, "a mapping");
-	for (size_t i = 0; i < node->n && r == 0; i++)
-		if (!streq(node->pairs[2 * i]->text, "<<"))
-			r = add_entry(reading, path, node->pairs[2 * i], node->pairs[2 * i + 1],
-				      merged, entries);
-	for (size_t i = 0; i < node->n && r == 0; i++) {
-		const struct yaml_node *source = node->pairs[2 * i + 1];
-
-		if (!streq(node->pairs[2 * i]->text, "<<"))
-			continue;
-		if (source->kind != YAML_KIND_SEQUENCE)
-			r = add_entries(reading, path, source, true, entries);
-		else
-			for (size_t j = 0; j < source->n && r == 0; j++)
-				r = add_entries(reading, path, source->items[j], true, entries);
-	}
-	return r;
-}
-
 static int read_map(const struct reading *reading, const struct path *path,
 		    const struct yaml_node *node, const ProtobufCFieldDescriptor *field,
 		    char *message)
 {
 	struct entries entries = {.type = field->descriptor};
-	int r = add_entries(reading, path, node, false, &entries);
+	int r = read_pairs(reading, path, node, false, add_entry, &entries);
 
 	map_done(&entries.seen);
 	if (r == 0 && entries.n) {
@@ -373,7 +380,7 @@ static void add_unknown(const struct reading *reading, const struct yaml_node *k
 {
 	struct unknown *unknown;
 
-	if (!reading->source->unknown || streq(key->text, "<<"))
+	if (!reading->source->unknown)
 		return;
 	unknown = arena_alloc(reading->arena, sizeof(*unknown));
 	unknown->key = key;
@@ -396,13 +403,14 @@ static void tell_unknown(const struct reading *reading, const struct target *tar
 
 static int read_pair(const struct reading *reading, const struct path *path,
 		     const struct yaml_node *key, const struct yaml_node *value, bool merged,
-		     struct target *target)
+		     void *to)
 {
+	struct target *target = to;
 	const ProtobufCFieldDescriptor *field = find_field(target->type, key);
 	struct path inner = {.outer = path, .name = key->text};
 	uint64_t bit;
 
-	if (!field && reading->source->warn && !streq(key->text, "<<"))
+	if (!field && reading->source->warn)
 		return tolerate(reading, &inner, key, "unknown field");
 	if (!field) {
 		add_unknown(reading, key, target);
@@ -419,30 +427,6 @@ static int read_pair(const struct reading *reading, const struct path *path,
 	return read_field(reading, &inner, value, field, target->message);
 }
 
-static int read_fields(const struct reading *reading, const struct path *path,
-		       const struct yaml_node *node, bool merged, struct target *target)
-{
-	int r = 0;
-
-	if (node->kind != YAML_KIND_MAPPING)
-		return fail_type(reading, path, node, "a mapping");
-	for (size_t i = 0; i < node->n && r == 0; i++)
-		r = read_pair(reading, path, node->pairs[2 * i], node->pairs[2 * i + 1], merged,
-			      target);
-	for (size_t i = 0; i < node->n && r == 0; i++) {
-		const struct yaml_node *source = node->pairs[2 * i + 1];
-
-		if (!streq(node->pairs[2 * i]->text, "<<"))
-			continue;
-		if (source->kind != YAML_KIND_SEQUENCE)
-			r = read_fields(reading, path, source, true, target);
-		else
-			for (size_t j = 0; j < source->n && r == 0; j++)
-				r = read_fields(reading, path, source->items[j], true, target);
-	}
-	return r;
-}
-
 static int read_message(const struct reading *reading, const struct path *path,
 			const struct yaml_node *node, const ProtobufCMessageDescriptor *type,
 			ProtobufCMessage **ret)
@@ -453,7 +437,7 @@ static int read_message(const struct reading *reading, const struct path *path,
 	assert(type->n_fields <= FIELDS_MAX);
 	target.message = arena_alloc(reading->arena, type->sizeof_message);
 	type->message_init((ProtobufCMessage *)target.message);
-	r = read_fields(reading, path, node, false, &target);
+	r = read_pairs(reading, path, node, false, read_pair, &target);
 	if (r < 0)
 		return r;
 	tell_unknown(reading, &target);

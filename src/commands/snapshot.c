@@ -31,45 +31,20 @@ struct loading {
 	bool trouble;          /* what was reported last is */
 };
 
-static void on_set_service(void *arg, struct service *service)
+static void on_set(void *arg, struct object object)
 {
 	struct loading *loading = arg;
 
-	model_set_service(loading->model, service);
-	loading->services_changed = true;
+	loading->services_changed |= object.kind == OBJECT_SERVICE;
+	model_set_object(loading->model, object);
 }
 
-static void on_remove_service(void *arg, const char *key)
+static void on_remove(void *arg, enum object_kind kind, const char *key)
 {
 	struct loading *loading = arg;
 
-	model_remove_service(loading->model, key);
-	loading->services_changed = true;
-}
-
-static void on_set_slice(void *arg, struct slice *slice)
-{
-	model_set_slice(((struct loading *)arg)->model, slice);
-}
-
-static void on_remove_slice(void *arg, const char *key)
-{
-	model_remove_slice(((struct loading *)arg)->model, key);
-}
-
-static void on_set_node(void *arg, struct node *node)
-{
-	model_set_node(((struct loading *)arg)->model, node);
-}
-
-static void on_set_service_cidr(void *arg, struct service_cidr *cidr)
-{
-	model_set_service_cidr(((struct loading *)arg)->model, cidr);
-}
-
-static void on_remove_service_cidr(void *arg, const char *name)
-{
-	model_remove_service_cidr(((struct loading *)arg)->model, name);
+	loading->services_changed |= kind == OBJECT_SERVICE;
+	model_remove_object(loading->model, kind, key);
 }
 
 static void on_synced(void *arg)
@@ -98,13 +73,9 @@ static void on_report(void *arg, enum log_severity severity, const char *text)
 static struct source_sink sink_of(struct loading *loading)
 {
 	return (struct source_sink){
-		.set_service = on_set_service,
-		.remove_service = on_remove_service,
-		.set_slice = on_set_slice,
-		.remove_slice = on_remove_slice,
-		.set_node = on_set_node,
-		.set_service_cidr = on_set_service_cidr,
-		.remove_service_cidr = on_remove_service_cidr,
+		.set = on_set,
+		.remove = on_remove,
+		.service_cidrs = true,
 		.synced = on_synced,
 		.arg = loading,
 	};

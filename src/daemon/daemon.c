@@ -445,41 +445,6 @@ static void on_synced(void *arg)
 		start_syncs(daemon);
 }
 
-static void on_set_service(void *arg, struct service *service)
-{
-	struct daemon *daemon = arg;
-
-	telemetry_service_event(daemon->telemetry);
-	traffic_meter_services_changed(daemon->meter);
-	family_set_request(daemon->family_set, model_set_service(daemon->model, service));
-}
-
-static void on_remove_service(void *arg, const char *key)
-{
-	struct daemon *daemon = arg;
-
-	telemetry_service_event(daemon->telemetry);
-	traffic_meter_services_changed(daemon->meter);
-	family_set_request(daemon->family_set, model_remove_service(daemon->model, key));
-}
-
-static void on_set_slice(void *arg, struct slice *slice)
-{
-	struct daemon *daemon = arg;
-
-	telemetry_slice_event(daemon->telemetry, 1u << slice->family);
-	family_set_request(daemon->family_set, model_set_slice(daemon->model, slice));
-}
-
-static void on_remove_slice(void *arg, const char *key)
-{
-	struct daemon *daemon = arg;
-	unsigned int families = model_remove_slice(daemon->model, key);
-
-	telemetry_slice_event(daemon->telemetry, families);
-	family_set_request(daemon->family_set, families);
-}
-
 static bool same_pod_cidrs(const struct node *a, const struct node *b)
 {
 	if (a->n_pod_cidrs != b->n_pod_cidrs)
@@ -513,9 +478,9 @@ static void compare_node(struct daemon *daemon, const struct node *node)
 				    KV("ipFamily", LOG_STR(family_name(family))));
 }
 
-static void on_set_node(void *arg, struct node *node)
+/* NULL: it is gone. */
+static void set_node(struct daemon *daemon, struct node *node)
 {
-	struct daemon *daemon = arg;
 	bool zone_changed;
 
 	if (!node)
@@ -530,18 +495,38 @@ static void on_set_node(void *arg, struct node *node)
 		family_set_request_full(daemon->family_set);
 }
 
-static void on_set_service_cidr(void *arg, struct service_cidr *cidr)
+static void count_event(struct daemon *daemon, enum object_kind kind, unsigned int families)
 {
-	struct daemon *daemon = arg;
-
-	family_set_request(daemon->family_set, model_set_service_cidr(daemon->model, cidr));
+	if (kind == OBJECT_SLICE)
+		telemetry_slice_event(daemon->telemetry, families);
+	if (kind != OBJECT_SERVICE)
+		return;
+	telemetry_service_event(daemon->telemetry);
+	traffic_meter_services_changed(daemon->meter);
 }
 
-static void on_remove_service_cidr(void *arg, const char *name)
+static void on_set(void *arg, struct object object)
 {
 	struct daemon *daemon = arg;
 
-	family_set_request(daemon->family_set, model_remove_service_cidr(daemon->model, name));
+	if (object.kind == OBJECT_NODE) {
+		set_node(daemon, object.node);
+		return;
+	}
+	count_event(daemon, object.kind,
+		    object.kind == OBJECT_SLICE ? 1u << object.slice->family : 0);
+	family_set_request(daemon->family_set, model_set_object(daemon->model, object));
+}
+
+static void on_remove(void *arg, enum object_kind kind, const char *key)
+{
+	struct daemon *daemon = arg;
+	unsigned int families = model_remove_object(daemon->model, kind, key);
+
+	if (kind == OBJECT_NODE)
+		set_node(daemon, NULL);
+	count_event(daemon, kind, families);
+	family_set_request(daemon->family_set, families);
 }
 
 /* A new start waits for podCIDRs that are missing; where rules are already written nobody does. */
@@ -743,16 +728,11 @@ static int start_source(struct daemon *daemon, const struct source_sink *sink, s
 
 static int run_loop(struct daemon *daemon, struct err *err)
 {
-	bool cidrs = daemon->config->backend->wants_service_cidrs;
 	const struct source_sink sink = {
-		.set_service = on_set_service,
-		.remove_service = on_remove_service,
-		.set_slice = on_set_slice,
-		.remove_slice = on_remove_slice,
+		.set = on_set,
+		.remove = on_remove,
+		.service_cidrs = daemon->config->backend->wants_service_cidrs,
 		.count_stranded = count_stranded,
-		.set_node = on_set_node,
-		.set_service_cidr = cidrs ? on_set_service_cidr : NULL,
-		.remove_service_cidr = cidrs ? on_remove_service_cidr : NULL,
 		.node_listed = on_node_listed,
 		.synced = on_synced,
 		.arg = daemon,

@@ -439,6 +439,35 @@ unsigned int model_remove_service_cidr(struct model *model, const char *name)
 	return service_cidr_set_remove(&model->cidrs, name);
 }
 
+unsigned int model_set_object(struct model *model, struct object object)
+{
+	switch (object.kind) {
+	case OBJECT_SERVICE:
+		return model_set_service(model, object.service);
+	case OBJECT_SLICE:
+		return model_set_slice(model, object.slice);
+	case OBJECT_SERVICE_CIDR:
+		return model_set_service_cidr(model, object.cidr);
+	default:
+		model_set_node(model, object.node);
+		return 0;
+	}
+}
+
+unsigned int model_remove_object(struct model *model, enum object_kind kind, const char *key)
+{
+	switch (kind) {
+	case OBJECT_SERVICE:
+		return model_remove_service(model, key);
+	case OBJECT_SLICE:
+		return model_remove_slice(model, key);
+	case OBJECT_SERVICE_CIDR:
+		return model_remove_service_cidr(model, key);
+	default:
+		return 0;
+	}
+}
+
 const struct prefix *model_service_cidrs(const struct model *model, enum family family,
 					 size_t *ret_n)
 {

@@ -12,8 +12,7 @@
  */
 
 #include "model/endpoints.h"
-#include "model/node.h"
-#include "model/service_cidr.h"
+#include "model/object.h"
 
 struct model;
 
@@ -52,6 +51,9 @@ const char *model_zone(const struct model *model);        /* "" when unknown */
  */
 unsigned int model_set_service_cidr(struct model *model, struct service_cidr *cidr);
 unsigned int model_remove_service_cidr(struct model *model, const char *name);
+/* Any of these by its kind; of a Node 0, and nothing happens when it is removed. */
+unsigned int model_set_object(struct model *model, struct object object);
+unsigned int model_remove_object(struct model *model, enum object_kind kind, const char *key);
 /* Sorted, none inside another. Borrowed, good until the next change. */
 const struct prefix *model_service_cidrs(const struct model *model, enum family family,
 					 size_t *ret_n);

@@ -9,7 +9,7 @@
 #include "sources/printable.h"
 
 /* One for each object of a cluster: the order leaves no gaps. */
-struct object {
+struct known_object {
 	int64_t held_ms; /* since when, if it is held */
 	uint32_t list;   /* the number of the last list that had it */
 	uint32_t said;   /* a hash of what was last reported about it; 0: nothing */
@@ -36,7 +36,7 @@ static void tell_over(struct api_known *known, const char *why)
 /* What was held back is settled, so that what came with it is known. */
 static void accept_news(struct api_known *known)
 {
-	struct object *object;
+	struct known_object *object;
 	size_t at = 0;
 
 	while ((object = map_next(&known->objects, &at)))
@@ -44,7 +44,7 @@ static void accept_news(struct api_known *known)
 }
 
 /* It is there, or really gone: either way there is no doubt about it any more. */
-static void unhold(struct api_known *known, struct object *object)
+static void unhold(struct api_known *known, struct known_object *object)
 {
 	if (!object->held)
 		return;
@@ -62,13 +62,13 @@ static void unhold(struct api_known *known, struct object *object)
 	tell_over(known, "each of them is there again, or was deleted one by one");
 }
 
-static struct object *remember(struct api_known *known, const char *key)
+static struct known_object *remember(struct api_known *known, const char *key)
 {
-	struct object *object = map_get(&known->objects, key);
+	struct known_object *object = map_get(&known->objects, key);
 	size_t n = strlen(key) + 1;
 
 	if (!object) {
-		object = xcalloc(1, offsetof(struct object, key) + n);
+		object = xcalloc(1, offsetof(struct known_object, key) + n);
 		memcpy(object->key, key, n);
 		map_set(&known->objects, object->key, object);
 	}
@@ -77,7 +77,7 @@ static struct object *remember(struct api_known *known, const char *key)
 	return object;
 }
 
-static void unserve(struct api_known *known, struct object *object)
+static void unserve(struct api_known *known, struct known_object *object)
 {
 	if (!object->served)
 		return;
@@ -86,7 +86,7 @@ static void unserve(struct api_known *known, struct object *object)
 	known->kind->remove(known->kind->arg, object->key);
 }
 
-static void forget(struct api_known *known, struct object *object)
+static void forget(struct api_known *known, struct known_object *object)
 {
 	map_remove(&known->objects, object->key);
 	unserve(known, object);
@@ -130,7 +130,7 @@ static void change_done(struct change *change)
 
 static void find_change(struct api_known *known, struct change *ret)
 {
-	struct object *object;
+	struct known_object *object;
 	size_t at = 0;
 
 	ret->lacking.n = ret->news.n = ret->known = ret->lost = 0;
@@ -174,7 +174,7 @@ static void hold(struct api_known *known, const struct keys *lacking,
 		 const struct sync_guard_loss *loss, int64_t now_ms)
 {
 	for (size_t i = 0; i < lacking->n; i++) {
-		struct object *object = map_get(&known->objects, lacking->v[i]);
+		struct known_object *object = map_get(&known->objects, lacking->v[i]);
 
 		if (!object->held) {
 			known->n_held++;
@@ -195,7 +195,7 @@ static void hold(struct api_known *known, const struct keys *lacking,
 static bool remove_confirmed(struct api_known *known, int64_t now_ms)
 {
 	bool holding = known->guard.holding, any = false;
-	struct object *object;
+	struct known_object *object;
 	size_t at = 0;
 
 	known->guard.holding = false; /* they are not told one by one */
@@ -213,7 +213,7 @@ static bool remove_confirmed(struct api_known *known, int64_t now_ms)
 /* The list counts: what it has is known, what it lacks is gone. */
 static void believe(struct api_known *known)
 {
-	struct object *object;
+	struct known_object *object;
 	size_t at = 0;
 
 	while ((object = map_next(&known->objects, &at))) {
@@ -278,7 +278,7 @@ bool api_known_sweep(struct api_known *known, int64_t now_ms)
 
 bool api_known_release(struct api_known *known)
 {
-	struct object *object;
+	struct known_object *object;
 	size_t at = 0;
 
 	if (!known->guard.holding)
@@ -310,8 +310,8 @@ static void on_note(void *arg, const char *text)
 }
 
 /* Says about an object what was not said before. */
-static void report(struct api_known *known, struct object *object, const K8s__ObjectMeta *metadata,
-		   const char *what, const struct remarks *remarks)
+static void report(struct api_known *known, struct known_object *object,
+		   const K8s__ObjectMeta *metadata, const char *what, const struct remarks *remarks)
 {
 	const struct api_watch_io *io = known->io;
 	char text[1024], clean[384];
@@ -336,7 +336,7 @@ static void report(struct api_known *known, struct object *object, const K8s__Ob
 static void refuse(struct api_known *known, const char *key, const K8s__ObjectMeta *metadata,
 		   const char *why)
 {
-	struct object *object = remember(known, key);
+	struct known_object *object = remember(known, key);
 	struct remarks remarks = {0};
 
 	on_note(&remarks, why);
@@ -347,7 +347,7 @@ static void refuse(struct api_known *known, const char *key, const K8s__ObjectMe
 	       &remarks);
 }
 
-static void understand(struct api_known *known, struct object *object)
+static void understand(struct api_known *known, struct known_object *object)
 {
 	char text[512], clean[384];
 
@@ -362,7 +362,7 @@ static void understand(struct api_known *known, struct object *object)
 static void serve(struct api_known *known, const char *key, bool empty,
 		  const K8s__ObjectMeta *metadata, const struct remarks *remarks)
 {
-	struct object *object = remember(known, key);
+	struct known_object *object = remember(known, key);
 
 	if (!known->listing)
 		object->news = false;
@@ -395,14 +395,14 @@ static bool is_full(struct api_known *known, const char *key)
 
 static void remove_key(struct api_known *known, const char *key)
 {
-	struct object *object = map_get(&known->objects, key);
+	struct known_object *object = map_get(&known->objects, key);
 
 	if (object)
 		forget(known, object);
 }
 
 /* Would it be a loss if the list at hand had this object empty? */
-static bool is_guarded(const struct api_known *known, const struct object *object)
+static bool is_guarded(const struct api_known *known, const struct known_object *object)
 {
 	return known->listing && known->guard.percent > 0 && object && object->served &&
 	       !object->empty;
@@ -411,7 +411,7 @@ static bool is_guarded(const struct api_known *known, const struct object *objec
 /* Offers it to its kind, and follows what that says. */
 static void offer(struct api_known *known, const char *key, const struct api_object *from)
 {
-	struct object *object = map_get(&known->objects, key);
+	struct known_object *object = map_get(&known->objects, key);
 	bool guarded = is_guarded(known, object);
 	struct remarks remarks = {0};
 	struct err err;
@@ -468,7 +468,7 @@ void api_known_remove(struct api_known *known, const struct api_object *object)
 
 void api_known_done(struct api_known *known)
 {
-	struct object *object;
+	struct known_object *object;
 	size_t at = 0;
 
 	while ((object = map_next(&known->objects, &at)))

@@ -16,14 +16,6 @@
 #define ACCEPT_WATCH    "application/vnd.kubernetes.protobuf;stream=watch"
 #define PAGE_TIMEOUT_MS 120000
 
-enum stream_id {
-	STREAM_SERVICES = 0,
-	STREAM_SLICES,
-	STREAM_NODE,
-	STREAM_CIDRS, /* only if the sink takes them */
-	STREAM_COUNT,
-};
-
 /* One watch and what it stands on. */
 struct stream {
 	struct api_source *source;
@@ -42,7 +34,7 @@ struct stream {
 struct api_source {
 	struct source_sink sink;
 	struct api_client *client;
-	struct stream streams[STREAM_COUNT];
+	struct stream streams[OBJECT_KIND_COUNT]; /* ServiceCIDRs only if the sink takes them */
 	char *node_name;
 	struct event *node_grace; /* how long the Node and ServiceCIDRs may hold up the rest */
 	int64_t node_grace_ms;
@@ -87,93 +79,51 @@ _Static_assert(ARRAY_SIZE(failure_texts) == API_FAILURE_COUNT, "a text for each 
 
 /* -- objects -- */
 
-static int set_service(void *arg, const ProtobufCMessage *message, bool unless_empty attr_unused,
-		       void (*note)(void *, const char *), void *note_arg, struct err *err)
+static enum object_kind kind_of(const struct stream *stream)
+{
+	return (enum object_kind)(stream - stream->source->streams);
+}
+
+static int set_object(void *arg, const ProtobufCMessage *message, bool unless_empty,
+		      void (*note)(void *, const char *), void *note_arg, struct err *err)
 {
 	const struct convert_notes notes = {.fn = note, .arg = note_arg};
-	struct api_source *source = arg;
-	struct service *service = NULL;
-	enum convert_skip skip;
-	int r = convert_service((const K8s__Service *)message, &notes, &service, &skip, err);
+	const struct stream *stream = arg;
+	const struct api_source *source = stream->source;
+	enum convert_skip skip = CONVERT_SKIP_NONE;
+	struct object object;
+	bool empty;
+	int r = convert_object(kind_of(stream), message, source->node_name, &notes, &object, &skip,
+			       err);
 
 	if (r == 0 && convert_skip_is_mistake(skip))
 		return err_set(err, -EINVAL, "%s", convert_skip_text(skip));
-	if (r > 0)
-		source->sink.set_service(source->sink.arg, service);
-	return r;
-}
-
-static int set_slice(void *arg, const ProtobufCMessage *message, bool unless_empty,
-		     void (*note)(void *, const char *), void *note_arg, struct err *err)
-{
-	const struct convert_notes notes = {.fn = note, .arg = note_arg};
-	struct api_source *source = arg;
-	struct slice *slice;
-	enum convert_skip skip;
-	bool empty;
-	int r = convert_slice((const K8s__EndpointSlice *)message, source->node_name, &notes,
-			      &slice, &skip, err);
-
 	if (r <= 0)
 		return r;
-	empty = slice->n_endpoints == 0;
+	if (object.kind == OBJECT_NODE && !streq(object.node->name, source->node_name)) {
+		object_unref(object);
+		return API_SET_SKIPPED;
+	}
+	empty = object.kind == OBJECT_SLICE && object.slice->n_endpoints == 0;
 	if (empty && unless_empty)
-		slice_unref(slice);
+		object_unref(object);
 	else
-		source->sink.set_slice(source->sink.arg, slice);
+		source->sink.set(source->sink.arg, object);
 	return empty ? API_SET_EMPTY : API_SET_TAKEN;
 }
 
-static int set_node(void *arg, const ProtobufCMessage *message, bool unless_empty attr_unused,
-		    void (*note)(void *, const char *), void *note_arg, struct err *err)
+static void remove_object(void *arg, const char *key)
 {
-	const struct convert_notes notes = {.fn = note, .arg = note_arg};
-	struct api_source *source = arg;
-	struct node *node;
-	int r = convert_node((const K8s__Node *)message, &notes, &node, err);
+	const struct stream *stream = arg;
+	const struct source_sink *sink = &stream->source->sink;
 
-	if (r < 0)
-		return r;
-	if (!streq(node->name, source->node_name)) {
-		node_unref(node);
-		return 0;
-	}
-	source->sink.set_node(source->sink.arg, node);
-	return 1;
-}
-
-static int set_cidr(void *arg, const ProtobufCMessage *message, bool unless_empty attr_unused,
-		    void (*note)(void *, const char *) attr_unused, void *note_arg attr_unused,
-		    struct err *err)
-{
-	struct api_source *source = arg;
-	struct service_cidr *cidr;
-	int r = convert_service_cidr((const K8s__ServiceCIDR *)message, &cidr, err);
-
-	if (r < 0)
-		return r;
-	source->sink.set_service_cidr(source->sink.arg, cidr);
-	return 1;
-}
-
-static void remove_service(void *arg, const char *key)
-{
-	struct api_source *source = arg;
-
-	source->sink.remove_service(source->sink.arg, key);
-}
-
-static void remove_slice(void *arg, const char *key)
-{
-	struct api_source *source = arg;
-
-	source->sink.remove_slice(source->sink.arg, key);
+	sink->remove(sink->arg, kind_of(stream), key);
 }
 
 static void weigh_slices(void *arg, const struct api_list_change *change, size_t *ret_known,
 			 size_t *ret_lost)
 {
-	const struct api_source *source = arg;
+	const struct api_source *source = ((const struct stream *)arg)->source;
 	const struct model_slice_change slices = {
 		.lost = change->lost,
 		.n_lost = change->n_lost,
@@ -185,26 +135,12 @@ static void weigh_slices(void *arg, const struct api_list_change *change, size_t
 		source->sink.count_stranded(source->sink.arg, &slices, ret_known, ret_lost);
 }
 
-static void remove_node(void *arg, const char *key attr_unused)
-{
-	struct api_source *source = arg;
-
-	source->sink.set_node(source->sink.arg, NULL);
-}
-
-static void remove_cidr(void *arg, const char *key)
-{
-	struct api_source *source = arg;
-
-	source->sink.remove_service_cidr(source->sink.arg, key);
-}
-
 /* -- progress -- */
 
 static void check_synced(struct api_source *source)
 {
-	if (source->synced || !api_watch_is_listed(source->streams[STREAM_SERVICES].watch) ||
-	    !api_watch_is_listed(source->streams[STREAM_SLICES].watch))
+	if (source->synced || !api_watch_is_listed(source->streams[OBJECT_SERVICE].watch) ||
+	    !api_watch_is_listed(source->streams[OBJECT_SLICE].watch))
 		return;
 	if (!source->node_settled || !source->cidrs_settled) {
 		if (!evtimer_pending(source->node_grace, NULL))
@@ -238,19 +174,16 @@ static void on_node_grace(evutil_socket_t fd attr_unused, short what attr_unused
 	settle_node(source, false);
 }
 
-static void on_services_listed(void *arg)
+static void on_listed(void *arg)
 {
-	check_synced(arg);
-}
+	const struct stream *stream = arg;
 
-static void on_node_listed(void *arg)
-{
-	settle_node(arg, true);
-}
-
-static void on_cidrs_listed(void *arg)
-{
-	settle_cidrs(arg);
+	if (kind_of(stream) == OBJECT_NODE)
+		settle_node(stream->source, true);
+	else if (kind_of(stream) == OBJECT_SERVICE_CIDR)
+		settle_cidrs(stream->source);
+	else
+		check_synced(stream->source);
 }
 
 /* No stream fails any more for a reason that concerns all: tells it, if that was told. */
@@ -258,7 +191,7 @@ static void check_answers(struct api_source *source)
 {
 	char text[512];
 
-	for (size_t i = 0; i < STREAM_COUNT; i++)
+	for (size_t i = 0; i < OBJECT_KIND_COUNT; i++)
 		if (source->streams[i].failing)
 			return;
 	if (source->said) {
@@ -288,9 +221,9 @@ static void on_failed(void *arg, enum api_failure failure, const char *reason)
 		source->report(source->report_arg, how->severity, text);
 	}
 	*said |= 1u << failure;
-	if (stream == &source->streams[STREAM_NODE] && failure == API_FAILURE_FORBIDDEN)
+	if (kind_of(stream) == OBJECT_NODE && failure == API_FAILURE_FORBIDDEN)
 		settle_node(source, false); /* waiting would not help */
-	if (stream == &source->streams[STREAM_CIDRS])
+	if (kind_of(stream) == OBJECT_SERVICE_CIDR)
 		settle_cidrs(source);
 	if (how->alone)
 		check_answers(source);
@@ -326,9 +259,9 @@ static char *service_of(const struct stream *stream, const struct api_misread *m
 	const char *slash = strchr(misread->key, '/');
 	const char *name = convert_text(convert_label(misread->metadata, LABEL_SERVICE_NAME));
 
-	if (stream == &stream->source->streams[STREAM_SERVICES])
+	if (kind_of(stream) == OBJECT_SERVICE)
 		return xstrdup(misread->key);
-	if (stream != &stream->source->streams[STREAM_SLICES] || !slash || !*name)
+	if (kind_of(stream) != OBJECT_SLICE || !slash || !*name)
 		return xstrdup("");
 	return xasprintf("%.*s/%s", (int)(slash - misread->key), misread->key, name);
 }
@@ -353,7 +286,7 @@ static void on_misread(void *arg, const struct api_misread *misread)
 static void print_held(const struct stream *stream, const struct api_held *held, char *text,
 		       size_t size)
 {
-	bool slices = stream == &stream->source->streams[STREAM_SLICES];
+	bool slices = kind_of(stream) == OBJECT_SLICE;
 
 	if (held->blank)
 		snprintf(text, size,
@@ -470,7 +403,7 @@ static const struct stream_spec {
 	bool guarded;
 	struct api_watch_kind kind;
 } specs[] = {
-	[STREAM_SERVICES] =
+	[OBJECT_SERVICE] =
 		{
 			.plural = "Services",
 			.selectors = "labelSelector=%21service.kubernetes.io%2Fservice-proxy-name"
@@ -479,12 +412,9 @@ static const struct stream_spec {
 			.kind = {.kind = "Service",
 				 .type = &k8s__service__descriptor,
 				 .path = "/api/v1/services",
-				 .namespaced = true,
-				 .set = set_service,
-				 .remove = remove_service,
-				 .listed = on_services_listed},
+				 .namespaced = true},
 		},
-	[STREAM_SLICES] =
+	[OBJECT_SLICE] =
 		{
 			.plural = "EndpointSlices",
 			.selectors = "labelSelector=%21service.kubernetes.io%2Fheadless",
@@ -493,37 +423,28 @@ static const struct stream_spec {
 				 .type = &k8s__endpoint_slice__descriptor,
 				 .path = "/apis/discovery.k8s.io/v1/endpointslices",
 				 .namespaced = true,
-				 .set = set_slice,
-				 .remove = remove_slice,
-				 .listed = on_services_listed,
 				 .weigh = weigh_slices},
 		},
-	[STREAM_NODE] =
+	[OBJECT_NODE] =
 		{
 			.plural = "the Node",
 			.selectors = "fieldSelector=metadata.name%3D",
 			.kind = {.kind = "Node",
 				 .type = &k8s__node__descriptor,
-				 .path = "/api/v1/nodes",
-				 .set = set_node,
-				 .remove = remove_node,
-				 .listed = on_node_listed},
+				 .path = "/api/v1/nodes"},
 		},
-	[STREAM_CIDRS] =
+	[OBJECT_SERVICE_CIDR] =
 		{
 			.plural = "ServiceCIDRs",
 			.selectors = "",
 			.kind = {.kind = "ServiceCIDR",
 				 .type = &k8s__service_cidr__descriptor,
-				 .path = "/apis/networking.k8s.io/v1/servicecidrs",
-				 .set = set_cidr,
-				 .remove = remove_cidr,
-				 .listed = on_cidrs_listed},
+				 .path = "/apis/networking.k8s.io/v1/servicecidrs"},
 		},
 };
-_Static_assert(ARRAY_SIZE(specs) == STREAM_COUNT, "a row for each stream");
+_Static_assert(ARRAY_SIZE(specs) == OBJECT_KIND_COUNT, "a row for each stream");
 
-static void stream_init(struct api_source *source, enum stream_id id, struct event_base *loop,
+static void stream_init(struct api_source *source, enum object_kind id, struct event_base *loop,
 			unsigned int guard_percent)
 {
 	struct stream *stream = &source->streams[id];
@@ -547,17 +468,20 @@ static void stream_init(struct api_source *source, enum stream_id id, struct eve
 	stream->plural = specs[id].plural;
 	stream->kind = specs[id].kind.kind;
 	stream->resource = strrchr(specs[id].kind.path, '/') + 1;
-	stream->selectors = xasprintf("%s%s", specs[id].selectors, id == STREAM_NODE ? name : "");
+	stream->selectors = xasprintf("%s%s", specs[id].selectors, id == OBJECT_NODE ? name : "");
 	stream->timer = loop_timer(loop, on_timer, stream);
 	kind.selectors = stream->selectors;
-	kind.arg = source;
+	kind.set = set_object;
+	kind.remove = remove_object;
+	kind.listed = on_listed;
+	kind.arg = stream;
 	kind.guard_percent = specs[id].guarded ? guard_percent : 0;
 	stream->watch = api_watch_new(&kind, &io);
 }
 
-static bool has_stream(const struct api_source *source, enum stream_id id)
+static bool has_stream(const struct api_source *source, enum object_kind id)
 {
-	return id != STREAM_CIDRS || source->sink.set_service_cidr;
+	return id != OBJECT_SERVICE_CIDR || source->sink.service_cidrs;
 }
 
 static uint32_t machine_random(void)
@@ -591,11 +515,11 @@ int api_source_start(struct event_base *loop, const struct api_source_config *co
 	}
 	api_http_observe(api_client_http(source->client), config->seen, config->seen_arg);
 	source->node_grace = loop_timer(loop, on_node_grace, source);
-	for (enum stream_id id = 0; id < STREAM_COUNT; id++)
+	for (enum object_kind id = 0; id < OBJECT_KIND_COUNT; id++)
 		if (has_stream(source, id))
 			stream_init(source, id, loop, config->guard_percent);
-	source->cidrs_settled = !has_stream(source, STREAM_CIDRS);
-	for (enum stream_id id = 0; id < STREAM_COUNT; id++)
+	source->cidrs_settled = !has_stream(source, OBJECT_SERVICE_CIDR);
+	for (enum object_kind id = 0; id < OBJECT_KIND_COUNT; id++)
 		if (has_stream(source, id))
 			api_watch_start(source->streams[id].watch);
 	*ret = source;
@@ -606,7 +530,7 @@ struct api_source *api_source_free(struct api_source *source)
 {
 	if (!source)
 		return NULL;
-	for (enum stream_id id = 0; id < STREAM_COUNT; id++) {
+	for (enum object_kind id = 0; id < OBJECT_KIND_COUNT; id++) {
 		struct stream *stream = &source->streams[id];
 
 		api_http_cancel(stream->call);
@@ -625,7 +549,7 @@ bool api_source_release(struct api_source *source)
 {
 	bool any = false;
 
-	for (enum stream_id id = 0; id < STREAM_COUNT; id++)
+	for (enum object_kind id = 0; id < OBJECT_KIND_COUNT; id++)
 		if (source->streams[id].watch)
 			any |= api_watch_release(source->streams[id].watch);
 	return any;

@@ -182,3 +182,26 @@ unsigned int convert_local(const char *node, const char *node_name)
 {
 	return *node_name && streq(convert_text(node), node_name) ? ENDPOINT_LOCAL : 0;
 }
+
+int convert_object(enum object_kind kind, const ProtobufCMessage *message, const char *node_name,
+		   const struct convert_notes *notes, struct object *ret,
+		   enum convert_skip *ret_skip, struct err *err)
+{
+	int r;
+
+	ret->kind = kind;
+	switch (kind) {
+	case OBJECT_SERVICE:
+		return convert_service((const K8s__Service *)message, notes, &ret->service,
+				       ret_skip, err);
+	case OBJECT_SLICE:
+		return convert_slice((const K8s__EndpointSlice *)message, node_name, notes,
+				     &ret->slice, ret_skip, err);
+	case OBJECT_NODE:
+		r = convert_node((const K8s__Node *)message, notes, &ret->node, err);
+		break;
+	default:
+		r = convert_service_cidr((const K8s__ServiceCIDR *)message, &ret->cidr, err);
+	}
+	return r < 0 ? r : 1;
+}

@@ -17,9 +17,7 @@
  */
 
 #include "base/err.h"
-#include "model/node.h"
-#include "model/service_cidr.h"
-#include "model/slice.h"
+#include "model/object.h"
 #include "sources/k8s.pb-c.h"
 
 #define LABEL_PROXY_NAME   "service.kubernetes.io/service-proxy-name"
@@ -78,6 +76,11 @@ int convert_node(const K8s__Node *message, const struct convert_notes *notes, st
 /* Likewise. */
 int convert_service_cidr(const K8s__ServiceCIDR *message, struct service_cidr **ret,
 			 struct err *err);
+
+/* Any of these but Endpoints, by the kind of object that it becomes. */
+int convert_object(enum object_kind kind, const ProtobufCMessage *message, const char *node_name,
+		   const struct convert_notes *notes, struct object *ret,
+		   enum convert_skip *ret_skip, struct err *err);
 
 /* For the converters. */
 const char *convert_text(const char *field);                                 /* "" for NULL */

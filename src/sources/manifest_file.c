@@ -38,19 +38,15 @@ struct kind {
 	const char *api_version;
 	const ProtobufCMessageDescriptor *type;
 	bool namespaced;
-	int (*convert)(struct parse *parse, ProtobufCMessage *message,
-		       struct manifest_object *object, enum convert_skip *skip, struct err *err);
+	enum object_kind becomes;
 };
 
 static void object_done(struct manifest_object *object)
 {
 	free(object->id);
-	service_unref(object->service);
-	for (size_t i = 0; i < object->n_slices; i++)
-		slice_unref(object->slices[i]);
-	free(object->slices);
-	node_unref(object->node);
-	service_cidr_unref(object->cidr);
+	for (size_t i = 0; i < object->n; i++)
+		object_unref(object->v[i]);
+	free(object->v);
 }
 
 static void objects_free(struct manifest_object *objects, size_t n)
@@ -119,81 +115,54 @@ static void on_note(void *arg, const char *text)
 	add_notice(parse, LOG_SEVERITY_WARNING, "%s: %s", parse->object, text);
 }
 
-static int convert_service_object(struct parse *parse, ProtobufCMessage *message,
-				  struct manifest_object *object, enum convert_skip *skip,
-				  struct err *err)
+static int convert_mirrored(struct parse *parse, K8s__Endpoints *message,
+			    const struct convert_notes *notes, struct manifest_object *object,
+			    enum convert_skip *skip, struct err *err)
 {
-	const struct convert_notes notes = {.fn = on_note, .arg = parse};
-	K8s__Service *service = (K8s__Service *)message;
-
-	object->kind = MANIFEST_SERVICE;
-	defaults_service(service, parse->arena);
-	return convert_service(service, &notes, &object->service, skip, err);
-}
-
-static int convert_slice_object(struct parse *parse, ProtobufCMessage *message,
-				struct manifest_object *object, enum convert_skip *skip,
-				struct err *err)
-{
-	const struct convert_notes notes = {.fn = on_note, .arg = parse};
-	K8s__EndpointSlice *endpoint_slice = (K8s__EndpointSlice *)message;
-	struct slice *slice;
+	struct slice **slices cleanup_free = NULL;
 	int r;
 
-	object->kind = MANIFEST_SLICE;
-	defaults_endpoint_slice(endpoint_slice, parse->arena);
-	r = convert_slice(endpoint_slice, parse->node_name, &notes, &slice, skip, err);
+	object->endpoints = true;
+	defaults_endpoints(message, parse->arena);
+	r = convert_endpoints(message, parse->node_name, notes, &slices, &object->n, skip, err);
 	if (r <= 0)
 		return r;
-	object->slices = xmalloc(sizeof(struct slice *));
-	object->slices[object->n_slices++] = slice;
-	return 1;
+	object->v = xcalloc(object->n, sizeof(*object->v));
+	for (size_t i = 0; i < object->n; i++)
+		object->v[i] = (struct object){.kind = OBJECT_SLICE, .slice = slices[i]};
+	return r;
 }
 
-static int convert_endpoints_object(struct parse *parse, ProtobufCMessage *message,
-				    struct manifest_object *object, enum convert_skip *skip,
-				    struct err *err)
+static int convert(struct parse *parse, const struct kind *kind, ProtobufCMessage *message,
+		   struct manifest_object *object, enum convert_skip *skip, struct err *err)
 {
 	const struct convert_notes notes = {.fn = on_note, .arg = parse};
-	K8s__Endpoints *endpoints = (K8s__Endpoints *)message;
-
-	object->kind = MANIFEST_ENDPOINTS;
-	defaults_endpoints(endpoints, parse->arena);
-	return convert_endpoints(endpoints, parse->node_name, &notes, &object->slices,
-				 &object->n_slices, skip, err);
-}
-
-static int convert_node_object(struct parse *parse, ProtobufCMessage *message,
-			       struct manifest_object *object, enum convert_skip *skip attr_unused,
-			       struct err *err)
-{
-	const struct convert_notes notes = {.fn = on_note, .arg = parse};
+	struct object one;
 	int r;
 
-	object->kind = MANIFEST_NODE;
-	r = convert_node((K8s__Node *)message, &notes, &object->node, err);
-	return r < 0 ? r : 1;
-}
-
-static int convert_service_cidr_object(struct parse *parse attr_unused, ProtobufCMessage *message,
-				       struct manifest_object *object,
-				       enum convert_skip *skip attr_unused, struct err *err)
-{
-	int r;
-
-	object->kind = MANIFEST_SERVICE_CIDR;
-	r = convert_service_cidr((K8s__ServiceCIDR *)message, &object->cidr, err);
-	return r < 0 ? r : 1;
+	if (kind->type == &k8s__endpoints__descriptor)
+		return convert_mirrored(parse, (K8s__Endpoints *)message, &notes, object, skip,
+					err);
+	if (kind->becomes == OBJECT_SERVICE)
+		defaults_service((K8s__Service *)message, parse->arena);
+	else if (kind->becomes == OBJECT_SLICE)
+		defaults_endpoint_slice((K8s__EndpointSlice *)message, parse->arena);
+	r = convert_object(kind->becomes, message, parse->node_name, &notes, &one, skip, err);
+	if (r <= 0)
+		return r;
+	object->v = xmalloc(sizeof(one));
+	object->v[object->n++] = one;
+	return r;
 }
 
 static const struct kind kinds[] = {
-	{"Service", "v1", &k8s__service__descriptor, true, convert_service_object},
+	{"Service", "v1", &k8s__service__descriptor, true, OBJECT_SERVICE},
 	{"EndpointSlice", "discovery.k8s.io/v1", &k8s__endpoint_slice__descriptor, true,
-	 convert_slice_object},
-	{"Endpoints", "v1", &k8s__endpoints__descriptor, true, convert_endpoints_object},
-	{"Node", "v1", &k8s__node__descriptor, false, convert_node_object},
+	 OBJECT_SLICE},
+	{"Endpoints", "v1", &k8s__endpoints__descriptor, true, OBJECT_SLICE},
+	{"Node", "v1", &k8s__node__descriptor, false, OBJECT_NODE},
 	{"ServiceCIDR", "networking.k8s.io/v1", &k8s__service_cidr__descriptor, false,
-	 convert_service_cidr_object},
+	 OBJECT_SERVICE_CIDR},
 };
 
 /* The kind whose objects these are, or whose lists with suffix "List"; NULL: none of ours. */
@@ -253,13 +222,10 @@ static bool keep_previous(struct parse *parse, struct manifest_object *object)
 
 		if (!streq(old->id, object->id))
 			continue;
-		object->service = old->service ? service_ref(old->service) : NULL;
-		object->node = old->node ? node_ref(old->node) : NULL;
-		object->cidr = old->cidr ? service_cidr_ref(old->cidr) : NULL;
-		object->slices = xcalloc(old->n_slices, sizeof(struct slice *));
-		for (size_t j = 0; j < old->n_slices; j++)
-			object->slices[object->n_slices++] = slice_ref(old->slices[j]);
-		return old->service || old->node || old->cidr || old->n_slices;
+		object->v = xcalloc(old->n, sizeof(*object->v));
+		for (size_t j = 0; j < old->n; j++)
+			object->v[object->n++] = object_ref(old->v[j]);
+		return old->n > 0;
 	}
 	return false;
 }
@@ -269,7 +235,7 @@ static void add_object(struct parse *parse, const struct kind *kind, ProtobufCMe
 	struct manifest_object object = {.line = parse->node->line};
 	enum convert_skip skip = CONVERT_SKIP_NONE;
 	struct err err;
-	int r = kind->convert(parse, message, &object, &skip, &err);
+	int r = convert(parse, kind, message, &object, &skip, &err);
 
 	object.id = xstrdup(parse->object);
 	if (r < 0) {
@@ -310,8 +276,7 @@ static int parse_object(struct parse *parse, const struct kind *kind, const stru
 	r = yaml_message_read(&source, node, kind->type, arena, &message, err);
 	if (r < 0)
 		return r;
-	if (kind->type == &k8s__node__descriptor &&
-	    !streq(metadata_text(node, "name"), parse->node_name))
+	if (kind->becomes == OBJECT_NODE && !streq(metadata_text(node, "name"), parse->node_name))
 		return 0;
 	parse->arena = arena;
 	parse->node = node;

@@ -10,30 +10,16 @@
 
 #include "base/err.h"
 #include "base/log.h"
-#include "model/node.h"
-#include "model/service_cidr.h"
-#include "model/slice.h"
-
-enum manifest_kind {
-	MANIFEST_SERVICE = 0,
-	MANIFEST_SLICE,
-	MANIFEST_ENDPOINTS,
-	MANIFEST_NODE,
-	MANIFEST_SERVICE_CIDR,
-	MANIFEST_KIND_COUNT,
-};
+#include "model/object.h"
 
 /* An object that is known but not used (a headless Service) has no content: it still takes its
  * name. */
 struct manifest_object {
-	enum manifest_kind kind;
 	char *id; /* "Service default/web" */
 	unsigned int line;
-	struct service *service; /* each may be NULL */
-	struct slice **slices;   /* of an EndpointSlice or of Endpoints */
-	size_t n_slices;
-	struct node *node;
-	struct service_cidr *cidr;
+	bool endpoints;   /* Endpoints, which have become slices */
+	struct object *v; /* several of Endpoints, else one at most */
+	size_t n;
 };
 
 struct manifest_notice {

@@ -19,8 +19,7 @@ struct round {
 	struct map winners; /* id -> struct claim */
 	struct map sliced;  /* keys of Services that have EndpointSlices */
 	struct map notices;
-	struct manifest_items services, slices, cidrs;
-	struct node *node;
+	struct manifest_items items[OBJECT_KIND_COUNT];
 };
 
 struct claim {
@@ -28,118 +27,12 @@ struct claim {
 	const struct manifest_object *object;
 };
 
-/* How the diff handles a kind of object. */
-struct item_kind {
-	void *(*ref)(void *object);
-	void (*unref)(void *object);
-	bool (*equal)(const void *a, const void *b);
-	void (*set)(const struct source_sink *sink, void *object);
-	void (*remove)(const struct source_sink *sink, const char *key);
-};
-
-static void *ref_service(void *object)
-{
-	return service_ref(object);
-}
-
-static void unref_service(void *object)
-{
-	service_unref(object);
-}
-
-static bool equal_services(const void *a, const void *b)
-{
-	return service_equal(a, b, FAMILY_IPV4) && service_equal(a, b, FAMILY_IPV6);
-}
-
-static void set_service(const struct source_sink *sink, void *object)
-{
-	sink->set_service(sink->arg, object);
-}
-
-static void remove_service(const struct source_sink *sink, const char *key)
-{
-	sink->remove_service(sink->arg, key);
-}
-
-static void *ref_slice(void *object)
-{
-	return slice_ref(object);
-}
-
-static void unref_slice(void *object)
-{
-	slice_unref(object);
-}
-
-static bool equal_slices(const void *a, const void *b)
-{
-	return slice_equal(a, b);
-}
-
-static void set_slice(const struct source_sink *sink, void *object)
-{
-	sink->set_slice(sink->arg, object);
-}
-
-static void remove_slice(const struct source_sink *sink, const char *key)
-{
-	sink->remove_slice(sink->arg, key);
-}
-
-static void *ref_cidr(void *object)
-{
-	return service_cidr_ref(object);
-}
-
-static void unref_cidr(void *object)
-{
-	service_cidr_unref(object);
-}
-
-static bool equal_cidrs(const void *a, const void *b)
-{
-	return service_cidr_equal(a, b);
-}
-
-static void set_cidr(const struct source_sink *sink, void *object)
-{
-	if (sink->set_service_cidr)
-		sink->set_service_cidr(sink->arg, object);
-	else
-		service_cidr_unref(object);
-}
-
-static void remove_cidr(const struct source_sink *sink, const char *name)
-{
-	if (sink->remove_service_cidr)
-		sink->remove_service_cidr(sink->arg, name);
-}
-
-static const struct item_kind service_kind = {ref_service, unref_service, equal_services,
-					      set_service, remove_service};
-static const struct item_kind slice_kind = {ref_slice, unref_slice, equal_slices, set_slice,
-					    remove_slice};
-static const struct item_kind cidr_kind = {ref_cidr, unref_cidr, equal_cidrs, set_cidr,
-					   remove_cidr};
-
-static void items_done(struct manifest_items *items, const struct item_kind *kind)
+static void items_done(struct manifest_items *items)
 {
 	for (size_t i = 0; i < items->n; i++)
-		kind->unref(items->v[i].object);
+		object_unref(items->v[i]);
 	free(items->v);
 	*items = (struct manifest_items){0};
-}
-
-static void notices_done(struct map *notices)
-{
-	size_t at = 0;
-	char *text;
-
-	while ((text = map_next(notices, &at)))
-		free(text);
-	map_done(notices);
-	*notices = (struct map){0};
 }
 
 void manifest_set_done(struct manifest_set *set)
@@ -147,11 +40,9 @@ void manifest_set_done(struct manifest_set *set)
 	for (size_t i = 0; i < set->n_files; i++)
 		manifest_file_free(set->files[i]);
 	free(set->files);
-	items_done(&set->services, &service_kind);
-	items_done(&set->slices, &slice_kind);
-	items_done(&set->cidrs, &cidr_kind);
-	node_unref(set->node);
-	notices_done(&set->notices);
+	for (size_t i = 0; i < ARRAY_SIZE(set->items); i++)
+		items_done(&set->items[i]);
+	map_free_values(&set->notices);
 	*set = (struct manifest_set){0};
 }
 
@@ -233,8 +124,8 @@ static void collect_winner(struct round *round, const struct manifest_file *file
 	claim = xmalloc(sizeof(*claim));
 	*claim = (struct claim){.file = file, .object = object};
 	map_set(&round->winners, object->id, claim);
-	if (object->kind == MANIFEST_SLICE && object->n_slices)
-		map_set(&round->sliced, slice_service_key(object->slices[0]), object->slices[0]);
+	if (!object->endpoints && object->n > 0 && object->v[0].kind == OBJECT_SLICE)
+		map_set(&round->sliced, slice_service_key(object->v[0].slice), object->v);
 }
 
 static void collect_winners(struct round *round)
@@ -251,10 +142,14 @@ static void collect_winners(struct round *round)
 	}
 }
 
-static void add_item(struct manifest_items *items, const char *key, void *object)
+static void add_item(struct round *round, struct object object)
 {
+	struct manifest_items *items = &round->items[object.kind];
+
+	if (object.kind == OBJECT_SERVICE_CIDR && !round->sink->service_cidrs)
+		return;
 	array_grow(&items->v, &items->capacity, items->n, sizeof(*items->v));
-	items->v[items->n++] = (struct manifest_item){.key = key, .object = object};
+	items->v[items->n++] = object_ref(object);
 }
 
 /* Endpoints give way to EndpointSlices, as an API server's mirror of them would. */
@@ -262,8 +157,8 @@ static bool gives_way(struct round *round, const struct claim *claim)
 {
 	const struct manifest_object *object = claim->object;
 
-	if (object->kind != MANIFEST_ENDPOINTS || !object->n_slices ||
-	    !map_get(&round->sliced, slice_service_key(object->slices[0])))
+	if (!object->endpoints || !object->n ||
+	    !map_get(&round->sliced, slice_service_key(object->v[0].slice)))
 		return false;
 	notice(round, LOG_SEVERITY_INFO,
 	       xasprintf("%s:%u: %s is left out: the Service has EndpointSlices", claim->file->path,
@@ -273,14 +168,7 @@ static bool gives_way(struct round *round, const struct claim *claim)
 
 static int compare_items(const void *a, const void *b)
 {
-	return strcmp(((const struct manifest_item *)a)->key,
-		      ((const struct manifest_item *)b)->key);
-}
-
-static void sort(struct manifest_items *items)
-{
-	if (items->n)
-		qsort(items->v, items->n, sizeof(*items->v), compare_items);
+	return strcmp(object_key(*(const struct object *)a), object_key(*(const struct object *)b));
 }
 
 static void collect_wanted(struct round *round)
@@ -288,72 +176,44 @@ static void collect_wanted(struct round *round)
 	struct claim *claim;
 	size_t at = 0;
 
-	while ((claim = map_next(&round->winners, &at))) {
-		const struct manifest_object *object = claim->object;
-
-		if (object->service)
-			add_item(&round->services, object->service->key,
-				 service_ref(object->service));
-		if (object->node)
-			round->node = node_ref(object->node);
-		if (object->cidr)
-			add_item(&round->cidrs, object->cidr->name, service_cidr_ref(object->cidr));
-		for (size_t i = 0; !gives_way(round, claim) && i < object->n_slices; i++)
-			add_item(&round->slices, slice_key(object->slices[i]),
-				 slice_ref(object->slices[i]));
-	}
-	sort(&round->services);
-	sort(&round->slices);
-	sort(&round->cidrs);
+	while ((claim = map_next(&round->winners, &at)))
+		for (size_t i = 0; !gives_way(round, claim) && i < claim->object->n; i++)
+			add_item(round, claim->object->v[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(round->items); i++)
+		if (round->items[i].n)
+			qsort(round->items[i].v, round->items[i].n, sizeof(struct object),
+			      compare_items);
 }
 
-static void remove_old(const struct round *round, const struct manifest_items *old,
-		       const struct manifest_items *wanted, const struct item_kind *kind)
+static void remove_old(const struct round *round, enum object_kind kind)
 {
+	const struct manifest_items *old = &round->set->items[kind], *wanted = &round->items[kind];
 	size_t j = 0;
 
 	for (size_t i = 0; i < old->n; i++) {
-		while (j < wanted->n && strcmp(wanted->v[j].key, old->v[i].key) < 0)
+		const char *key = object_key(old->v[i]);
+
+		while (j < wanted->n && strcmp(object_key(wanted->v[j]), key) < 0)
 			j++;
-		if (j == wanted->n || !streq(wanted->v[j].key, old->v[i].key))
-			kind->remove(round->sink, old->v[i].key);
+		if (j == wanted->n || !streq(object_key(wanted->v[j]), key))
+			round->sink->remove(round->sink->arg, kind, key);
 	}
 }
 
-static void set_new(const struct round *round, const struct manifest_items *old,
-		    const struct manifest_items *wanted, const struct item_kind *kind)
+static void set_new(const struct round *round, enum object_kind kind)
 {
+	const struct manifest_items *old = &round->set->items[kind], *wanted = &round->items[kind];
 	size_t i = 0;
 
 	for (size_t j = 0; j < wanted->n; j++) {
-		while (i < old->n && strcmp(old->v[i].key, wanted->v[j].key) < 0)
+		const char *key = object_key(wanted->v[j]);
+
+		while (i < old->n && strcmp(object_key(old->v[i]), key) < 0)
 			i++;
-		if (i == old->n || !streq(old->v[i].key, wanted->v[j].key) ||
-		    !kind->equal(old->v[i].object, wanted->v[j].object))
-			kind->set(round->sink, kind->ref(wanted->v[j].object));
+		if (i == old->n || !streq(object_key(old->v[i]), key) ||
+		    !object_equal(old->v[i], wanted->v[j]))
+			round->sink->set(round->sink->arg, object_ref(wanted->v[j]));
 	}
-}
-
-static void set_node(struct round *round)
-{
-	struct node **old = &round->set->node;
-	const struct source_sink *sink = round->sink;
-
-	if (!*old != !round->node || (*old && !node_equal(*old, round->node)))
-		sink->set_node(sink->arg, round->node ? node_ref(round->node) : NULL);
-	node_unref(*old);
-	*old = round->node;
-}
-
-static void round_done(struct round *round)
-{
-	struct claim *claim;
-	size_t at = 0;
-
-	while ((claim = map_next(&round->winners, &at)))
-		free(claim);
-	map_done(&round->winners);
-	map_done(&round->sliced);
 }
 
 void manifest_set_apply(struct manifest_set *set, const struct source_sink *sink,
@@ -363,20 +223,20 @@ void manifest_set_apply(struct manifest_set *set, const struct source_sink *sink
 
 	collect_winners(&round);
 	collect_wanted(&round);
-	set_node(&round);
-	remove_old(&round, &set->cidrs, &round.cidrs, &cidr_kind);
-	set_new(&round, &set->cidrs, &round.cidrs, &cidr_kind);
-	remove_old(&round, &set->slices, &round.slices, &slice_kind);
-	remove_old(&round, &set->services, &round.services, &service_kind);
-	set_new(&round, &set->services, &round.services, &service_kind);
-	set_new(&round, &set->slices, &round.slices, &slice_kind);
-	items_done(&set->services, &service_kind);
-	items_done(&set->slices, &slice_kind);
-	items_done(&set->cidrs, &cidr_kind);
-	set->cidrs = round.cidrs;
-	set->services = round.services;
-	set->slices = round.slices;
-	notices_done(&set->notices);
+	remove_old(&round, OBJECT_NODE);
+	set_new(&round, OBJECT_NODE);
+	remove_old(&round, OBJECT_SERVICE_CIDR);
+	set_new(&round, OBJECT_SERVICE_CIDR);
+	remove_old(&round, OBJECT_SLICE);
+	remove_old(&round, OBJECT_SERVICE);
+	set_new(&round, OBJECT_SERVICE);
+	set_new(&round, OBJECT_SLICE);
+	for (size_t i = 0; i < ARRAY_SIZE(set->items); i++) {
+		items_done(&set->items[i]);
+		set->items[i] = round.items[i];
+	}
+	map_free_values(&set->notices);
 	set->notices = round.notices;
-	round_done(&round);
+	map_free_values(&round.winners);
+	map_done(&round.sliced);
 }

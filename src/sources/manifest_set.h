@@ -10,14 +10,9 @@
 #include "sources/manifest_file.h"
 #include "sources/manifests.h"
 
-/* A Service, a slice or a ServiceCIDR that the sink has. */
-struct manifest_item {
-	const char *key; /* the object's own */
-	void *object;
-};
-
+/* Objects of one kind. */
 struct manifest_items {
-	struct manifest_item *v; /* by key */
+	struct object *v; /* by key */
 	size_t n, capacity;
 };
 
@@ -26,8 +21,7 @@ struct manifest_set {
 	size_t n_files, files_capacity;
 
 	/* what the sink was told */
-	struct manifest_items services, slices, cidrs;
-	struct node *node;
+	struct manifest_items items[OBJECT_KIND_COUNT];
 	struct map notices; /* those said and still true; keys are owned, values are the keys */
 };
 

@@ -194,7 +194,7 @@ static bool is_any_seen(const struct manifest_set *set)
 /* All files are missing: is that held back? */
 static bool holds_back(struct manifests *manifests)
 {
-	size_t n = manifests->set.services.n;
+	size_t n = manifests->set.items[OBJECT_SERVICE].n;
 	const struct sync_guard_loss loss = {.known = n, .lost = n};
 	int64_t now = manifests->config.now_ms ? manifests->config.now_ms() : now_ms();
 	bool held = manifests->guard.holding;

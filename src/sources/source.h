@@ -27,16 +27,11 @@ struct source_held {
 };
 
 struct source_sink {
-	/* Each takes over the reference. A set replaces what was known under the same key. */
-	void (*set_service)(void *arg, struct service *service);
-	void (*remove_service)(void *arg, const char *key);
-	void (*set_slice)(void *arg, struct slice *slice);
-	void (*remove_slice)(void *arg, const char *key);
-	/* Only this node's own Node; NULL: it is gone. */
-	void (*set_node)(void *arg, struct node *node);
-	/* May all be NULL: nobody asks for ServiceCIDRs. Takes over the reference. */
-	void (*set_service_cidr)(void *arg, struct service_cidr *cidr);
-	void (*remove_service_cidr)(void *arg, const char *name);
+	/* Takes over the reference; replaces what was known under the same key. Of Nodes only this node's
+	 * own is told. */
+	void (*set)(void *arg, struct object object);
+	void (*remove)(void *arg, enum object_kind kind, const char *key);
+	bool service_cidrs; /* are asked for; else none is told */
 	/* Of the Services that had endpoints, how many would have none left; may be NULL. */
 	void (*count_stranded)(void *arg, const struct model_slice_change *change,
 			       size_t *ret_known, size_t *ret_stranded);

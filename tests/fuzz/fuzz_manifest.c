@@ -58,15 +58,21 @@ static void check_line(const char *text)
 	assert(*text && !strpbrk(text, "\r\n\t\x1b"));
 }
 
+static void check_object(struct object object)
+{
+	if (object.kind == OBJECT_SERVICE)
+		check_service(object.service);
+	else if (object.kind == OBJECT_SLICE)
+		check_slice(object.slice);
+	else if (object.kind == OBJECT_SERVICE_CIDR)
+		check_cidr(object.cidr);
+}
+
 static void check(const struct manifest_file *file)
 {
 	for (size_t i = 0; i < file->n_objects; i++) {
-		if (file->objects[i].service)
-			check_service(file->objects[i].service);
-		for (size_t j = 0; j < file->objects[i].n_slices; j++)
-			check_slice(file->objects[i].slices[j]);
-		if (file->objects[i].cidr)
-			check_cidr(file->objects[i].cidr);
+		for (size_t j = 0; j < file->objects[i].n; j++)
+			check_object(file->objects[i].v[j]);
 	}
 	for (size_t i = 0; i < file->n_notices; i++)
 		check_line(file->notices[i].text);

@@ -92,18 +92,14 @@ static void on_request(struct evhttp_request *request, void *arg attr_unused)
 								    : "Service");
 }
 
-static void on_set_cidr(void *arg attr_unused, struct service_cidr *cidr)
+static void on_set(void *arg attr_unused, struct object object)
 {
-	service_cidr_unref(cidr);
+	object_unref(object);
 }
 
-static void on_remove_cidr(void *arg attr_unused, const char *name attr_unused)
+static void on_remove(void *arg attr_unused, enum object_kind kind attr_unused,
+		      const char *key attr_unused)
 {
-}
-
-static void on_set_node(void *arg attr_unused, struct node *node)
-{
-	node_unref(node);
 }
 
 static void on_node_listed(void *arg attr_unused, bool hope)
@@ -162,11 +158,11 @@ static int64_t run_with(enum answer node, const enum answer *cidrs, int64_t grac
 			int64_t limit_ms)
 {
 	const struct source_sink sink = {
-		.set_node = on_set_node,
+		.set = on_set,
+		.remove = on_remove,
 		.node_listed = on_node_listed,
 		.synced = on_synced,
-		.set_service_cidr = cidrs ? on_set_cidr : NULL,
-		.remove_service_cidr = cidrs ? on_remove_cidr : NULL,
+		.service_cidrs = cidrs,
 	};
 	struct evhttp *server;
 	struct evhttp_bound_socket *bound;

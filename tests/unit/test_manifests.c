@@ -37,46 +37,36 @@ static int errors; /* reports of that severity */
 
 /* The sink */
 
-static void on_set_service(void *arg attr_unused, struct service *service)
-{
-	text_printf(&told, "+svc %s:%u\n", service->key, service->ports[0].port);
-	service_unref(service);
-}
-
-static void on_remove_service(void *arg attr_unused, const char *key)
-{
-	text_printf(&told, "-svc %s\n", key);
-}
-
-static void on_set_slice(void *arg attr_unused, struct slice *slice)
-{
-	text_printf(&told, "+slice %s:%u\n", slice_key(slice), slice->n_endpoints);
-	slice_unref(slice);
-}
-
-static void on_remove_slice(void *arg attr_unused, const char *key)
-{
-	text_printf(&told, "-slice %s\n", key);
-}
-
-static void on_set_node(void *arg attr_unused, struct node *node)
-{
-	text_printf(&told, node ? "+node %s\n" : "-node\n", node ? node->zone : "");
-	node_unref(node);
-}
-
-static void on_set_service_cidr(void *arg attr_unused, struct service_cidr *cidr)
+static void on_set(void *arg attr_unused, struct object object)
 {
 	char range[PREFIX_TEXT_MAX];
 
-	prefix_print(&cidr->cidrs[0], range);
-	text_printf(&told, "+cidr %s %s\n", cidr->name, range);
-	service_cidr_unref(cidr);
+	switch (object.kind) {
+	case OBJECT_SERVICE:
+		text_printf(&told, "+svc %s:%u\n", object.service->key,
+			    object.service->ports[0].port);
+		break;
+	case OBJECT_SLICE:
+		text_printf(&told, "+slice %s:%u\n", slice_key(object.slice),
+			    object.slice->n_endpoints);
+		break;
+	case OBJECT_NODE:
+		text_printf(&told, "+node %s\n", object.node->zone);
+		break;
+	default:
+		prefix_print(&object.cidr->cidrs[0], range);
+		text_printf(&told, "+cidr %s %s\n", object.cidr->name, range);
+	}
+	object_unref(object);
 }
 
-static void on_remove_service_cidr(void *arg attr_unused, const char *name)
+static void on_remove(void *arg attr_unused, enum object_kind kind, const char *key)
 {
-	text_printf(&told, "-cidr %s\n", name);
+	static const char *const names[] = {"svc", "slice", "node", "cidr"};
+
+	_Static_assert(ARRAY_SIZE(names) == OBJECT_KIND_COUNT, "a name for each");
+	text_printf(&told, "-%s%s%s\n", names[kind], kind == OBJECT_NODE ? "" : " ",
+		    kind == OBJECT_NODE ? "" : key);
 }
 
 static void on_synced(void *arg attr_unused)
@@ -85,13 +75,9 @@ static void on_synced(void *arg attr_unused)
 }
 
 static const struct source_sink sink = {
-	.set_service = on_set_service,
-	.remove_service = on_remove_service,
-	.set_slice = on_set_slice,
-	.remove_slice = on_remove_slice,
-	.set_node = on_set_node,
-	.set_service_cidr = on_set_service_cidr,
-	.remove_service_cidr = on_remove_service_cidr,
+	.set = on_set,
+	.remove = on_remove,
+	.service_cidrs = true,
 	.synced = on_synced,
 };
 
@@ -863,8 +849,7 @@ static void a_sink_that_asks_for_no_service_cidrs_gets_none(void **state attr_un
 	struct source_sink other = sink;
 	struct err err = {0};
 
-	other.set_service_cidr = NULL;
-	other.remove_service_cidr = NULL;
+	other.service_cidrs = false;
 	write_file("a.yaml", CIDR("kubernetes", "10.96.0.0/12"));
 	assert_int_equal(
 		manifests_start(loop, dir, "node-a", &other, on_report, NULL, &manifests, &err), 0);

@@ -5,7 +5,7 @@
  * The one error idiom.
  *
  * A fallible function returns int: a negative errno on failure, zero or a useful positive number
- * on success. It takes `struct err *err` last. err lives on the stack of whoever will report it,
+ * on success. It takes `struct err *err` last. err lives on the stack of the caller that will report it,
  * is never NULL, and is touched only on failure. Each level adds, once, what only it knows: what
  * was attempted and on which object.
  *

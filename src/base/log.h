@@ -8,7 +8,7 @@
  *
  *	log_info("Reading manifests", KV("dir", LOG_STR(dir)), KV("files", LOG_INT(n)));
  *
- * Below daemon/ and commands/, functions return errors instead of logging them; whoever decides
+ * Below daemon/ and commands/, functions return errors instead of logging them; the caller that decides
  * what happens next logs, once. log_debug(level, ...) prints when --v is at least that level.
  */
 
@@ -60,7 +60,7 @@ void log_write(struct log_site *site, enum log_severity severity, int verbosity,
 	       const char *message, const struct log_pair *pairs, size_t n_pairs);
 
 /*
- * A command waits for whoever reads its log. A daemon must not, and between log_begin() and log_end()
+ * A command waits for the reader of its log. A daemon must not, and between log_begin() and log_end()
  * nothing does: see log_sink.h for what is buffered and dropped, and log_limit.h for what is left out
  * because it was said just now.
  *

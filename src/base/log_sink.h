@@ -19,7 +19,7 @@
  * room. What does not fit there is dropped and counted; a last quarter is for warnings and errors.
  * When half of the buffer is free again a notice tells how many lines are missing, in their place.
  *
- * A line that has no more than PIPE_BUF bytes goes out as a whole, whoever else writes to the pipe.
+ * A line that has no more than PIPE_BUF bytes goes out as a whole, whatever other processes write to the pipe.
  */
 
 #include "base/util.h"

@@ -14,7 +14,7 @@ static char dead_mark;
 #define DEAD ((void *)&dead_mark)
 
 /*
- * The key is drawn by each process for itself. Names come from whoever may create objects: with a
+ * The key is drawn by each process for itself. Names come from every tenant that may create objects: with a
  * hash that can be known beforehand, some thousands of them could be chosen to share one place, and
  * every lookup would walk over all of them.
  */

@@ -3,7 +3,7 @@
 
 /*
  * When to run: requests are merged, runs keep a distance, failures are tried again. Only arithmetic
- * on the times given (nanoseconds on any steady clock): whoever owns a clock and a timer asks
+ * on the times given (nanoseconds on any steady clock): the owner of a clock and a timer asks
  * runner_next().
  *
  *   - the first request after start runs at once;
@@ -18,7 +18,7 @@
  * takes half of the time at most, and dear ones are min_interval apart, as without a pace.
  *
  * In a flood each run but the first few is also followed by a rest, RUNNER_REST_TIMES as long as it
- * took and RUNNER_REST_MAX_NS at most: what comes meanwhile is served by one run, and whoever shares the
+ * took and RUNNER_REST_MAX_NS at most: what comes meanwhile is served by one run, and other work that shares the
  * thread gets its turn.
  */
 

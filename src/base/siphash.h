@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * SipHash-1-3: a keyed hash of bytes. With a key that nobody else knows, nobody can choose bytes
+ * SipHash-1-3: a keyed hash of bytes. With a key that no other process knows, no tenant can choose bytes
  * that share a hash. Bytes may come in pieces; where they are cut does not matter.
  */
 

@@ -16,7 +16,7 @@
 #include "commands/completion/scripts.h"
 #include "commands/snapshot.h"
 
-/* Somebody waits with a finger on the Tab key; what has come by then is offered. */
+/* The operator waits with a finger on the Tab key; what has come by then is offered. */
 #define PATIENCE_S 1
 
 static const struct shell {

@@ -67,7 +67,7 @@ static void check_job(const struct options *options, struct explain_job *job,
 		job->question.family = (enum family)job->from_addr.family;
 }
 
-/* Who would call there, if nobody says: pods call cluster IPs, others what is for others. */
+/* Who would call there, if the operator does not say: pods call cluster IPs, others what is for others. */
 static enum origin usual_origin(const struct model *model, const struct packet *packet)
 {
 	const struct service *service;

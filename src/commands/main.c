@@ -18,7 +18,7 @@
 #include "kernel/launcher.h"
 
 /*
- * A standard file that whoever started us has closed would lend its number to the next file that is
+ * A standard file that the program that started us has closed would lend its number to the next file that is
  * opened, a pipe to iptables-restore perhaps, and what is logged would go there.
  */
 static void open_standard_files(void)

@@ -19,7 +19,7 @@ struct snapshot {
 	struct settings settings[FAMILY_COUNT];
 	struct addr *addresses[FAMILY_COUNT];
 	size_t n_addresses[FAMILY_COUNT];
-	struct backend_host *host; /* NULL: nobody asked, or the mode has none; snapshot_host() */
+	struct backend_host *host; /* NULL: not asked for, or the mode has none; snapshot_host() */
 	struct explain
 		*explain[FAMILY_COUNT]; /* NULL: no rules were asked for; snapshot_explain() */
 };

@@ -5,7 +5,7 @@
  * Tells when a file may say something else: it was written, replaced, or is a symbolic link (as in
  * a mounted ConfigMap, whose `..data` is swapped) that leads elsewhere now. `changed` means "read it
  * again"; it is called for less, too, and once when the loop starts, because the file may have
- * changed since somebody read it.
+ * changed since the start read it.
  */
 
 #include "base/err.h"

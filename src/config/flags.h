@@ -13,7 +13,7 @@
  *
  * A row says where its value goes as an offset into the caller's structure, so a new flag is one
  * new row and one new member. A row with a `path` stands for a field of the configuration: its text
- * is checked and noted in a list, in the order of the command line, for whoever makes the
+ * is checked and noted in a list, in the order of the command line, for the code that makes the
  * configuration. Text is borrowed from the command line.
  */
 

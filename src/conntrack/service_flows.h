@@ -3,7 +3,7 @@
 
 /*
  * The flows of one Service, by service port and backend: how many, in which states, with how many
- * packets and bytes. No socket: whoever can read the connection tracking table tells what it finds,
+ * packets and bytes. No socket: the caller reads the connection tracking table and tells what it finds,
  *
  *	flows = service_flows_new(model, service, NULL, false);
  *	for (i = 0; i < service_flows_n_filters(flows); i++)
@@ -46,7 +46,7 @@ const struct conntrack_filter *service_flows_filter(struct service_flows *flows,
 /* A conntrack_flow_fn; arg: the flows. Those that are not translated do not count. */
 void service_flows_see(void *arg, const struct conntrack_flow *flow);
 
-/* All endpoints, and whoever else has flows: by port, then by address. Kept flows likewise. */
+/* All endpoints, and other addresses with flows: by port, then by address. Kept flows likewise. */
 void service_flows_finish(struct service_flows *flows);
 size_t service_flows_n_backends(const struct service_flows *flows);
 const struct flow_backend *service_flows_backend(const struct service_flows *flows, size_t index);

@@ -5,7 +5,7 @@
  * Which service port a packet was for, by where it went before it was translated: cluster IPs, external
  * and load balancer addresses of both families, and node ports, which are those of any address.
  *
- * Made from the model as it is, in one go (about 2 ms for 10,000 Services), and not changed: whoever
+ * Made from the model as it is, in one go (about 2 ms for 10,000 Services), and not changed: a caller that
  * wants to know of later changes makes another. An address and port that two Services ask for
  * belongs to the older one, as with rules.
  */
@@ -23,7 +23,7 @@ struct front_owner {
 struct service_fronts *service_fronts_new(const struct model *model);
 struct service_fronts *service_fronts_free(struct service_fronts *fronts); /* accepts NULL */
 
-/* Whose it is; NULL: nobody's. The flow need not be translated. */
+/* Whose it is; NULL: no Service's. The flow need not be translated. */
 const struct front_owner *service_fronts_find(const struct service_fronts *fronts,
 					      const struct conntrack_flow *flow);
 

@@ -309,7 +309,7 @@ void service_traffic_begin(struct service_traffic *traffic, const struct model *
 	traffic->in_round = true;
 }
 
-/* NULL: it is nobody's. */
+/* NULL: no Service's. */
 static struct port *owner_of(struct service_traffic *traffic, const struct conntrack_flow *flow)
 {
 	const struct front_owner *owner;

@@ -4,7 +4,7 @@
 /*
  * How much traffic went to each service port: connections, packets and bytes, from what connection
  * tracking counts for its flows anyway. The same for every proxy mode, because a flow knows where it
- * was going before it was translated. No socket and no clock; whoever has a model and may read the
+ * was going before it was translated. No socket and no clock; a caller that has a model and may read the
  * table can use it, a daemon or a command.
  *
  * The table is walked from time to time, in rounds (conntrack_walk.h, status IPS_DST_NAT):
@@ -58,7 +58,7 @@ struct service_traffic *service_traffic_free(struct service_traffic *traffic); /
 
 /* A round begins; Services are those of the model now. NULL: they are as they were. */
 void service_traffic_begin(struct service_traffic *traffic, const struct model *changed);
-/* Flows that are not translated, or nobody's, do not count. */
+/* Flows that are not translated, or no Service's, do not count. */
 void service_traffic_see(struct service_traffic *traffic, const struct conntrack_flow *flow);
 /* The round is over: ports are ranked anew, and what was not seen any more may be swept away. */
 void service_traffic_end(struct service_traffic *traffic);

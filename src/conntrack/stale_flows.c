@@ -309,7 +309,7 @@ static void judge_udp_port(struct stale_flows *flows, const struct known_port *p
 }
 
 /*
- * A port that was not watched before: nobody knows who has left it, but whatever goes elsewhere from an
+ * A port that was not watched before: it is not known which endpoints have left it, but whatever goes elsewhere from an
  * address of the Service was sent there by its rules. Of a port of all addresses that cannot be said:
  * other programs translate, too.
  */
@@ -365,7 +365,7 @@ static bool front_is_in_use(const struct stale_flows *flows, const char *key,
 	return false;
 }
 
-/* Fronts of UDP that nobody has any more. */
+/* Fronts of UDP that no Service has any more. */
 static void judge_gone(struct stale_flows *flows, const struct known_service *before)
 {
 	static const struct targets none = {0};

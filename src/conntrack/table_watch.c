@@ -8,7 +8,7 @@
 #include "kernel/conntrack_sysctls.h"
 
 #define PERCENT     100
-#define ROUNDED_TO  1024 /* entries: nobody wants to read digits */
+#define ROUNDED_TO  1024 /* entries: an operator reads no more digits */
 #define ROOM_FACTOR 2    /* half of the table free */
 
 static const struct {

@@ -3,9 +3,9 @@
 
 /*
  * Is the connection tracking table about to be full, who fills it, and what would help? A full table
- * drops the first packets of new connections, and nobody is told.
+ * drops the first packets of new connections, and tells no program.
  *
- * Pure arithmetic: whoever asks brings the numbers and the flows.
+ * Pure arithmetic: the caller brings the numbers and the flows.
  */
 
 #include "base/text.h"

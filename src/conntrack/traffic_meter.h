@@ -4,7 +4,7 @@
 /*
  * Counts traffic by service port (conntrack/service_traffic.h says how) and tells it as metrics
  * (serving/service_metrics.h): turns on the kernel's accounting, walks the table and hears of flows that
- * end. It walks once a second while somebody looks, every few seconds and with each scrape while nobody does, and less
+ * end. It walks once a second while a page is open, every few seconds and with each scrape otherwise, and less
  * often where that would take more than a fiftieth of a core.
  *
  * Accounting (net.netfilter.nf_conntrack_acct) stays on when the daemon ends, as all sysctls do.
@@ -21,14 +21,14 @@ struct traffic_meter;
 
 #define TRAFFIC_METER_PERIOD_NS    CLOCK_NS_PER_SECOND
 #define TRAFFIC_METER_UNWATCHED_NS (5 * CLOCK_NS_PER_SECOND)
-#define TRAFFIC_METER_WATCHED_NS   (3 * CLOCK_NS_PER_SECOND) /* so long after somebody looked */
+#define TRAFFIC_METER_WATCHED_NS   (3 * CLOCK_NS_PER_SECOND) /* so long after a page asked */
 #define TRAFFIC_METER_SHARE        50 /* rests at least so many times as long as it worked */
 
 /* Of a round, on the monotonic clock. */
 struct traffic_meter_times {
 	int64_t begun_ns, ended_ns;
 	int64_t spent_ns;  /* of CPU time */
-	int64_t looked_ns; /* when somebody last looked at the numbers; 0: never */
+	int64_t looked_ns; /* when a page last asked for the numbers; 0: never */
 };
 
 /* How long the next round may wait. */

@@ -143,7 +143,7 @@ static bool same_namespace(const char *a, const char *b)
 	return n == strcspn(b, "/") && strncmp(a, b, n) == 0;
 }
 
-/* Whoever reads it may know the names in the Service's own namespace, and no others. */
+/* The Service's owner, who reads it, may know the names in the Service's own namespace, and no others. */
 static char *conflict_note(const struct conflict *conflict)
 {
 	bool known = conflict->owner && same_namespace(conflict->owner, conflict->service);

@@ -3,7 +3,7 @@
 
 /*
  * What a daemon has recorded as Events: of its Node, and of the Services that something is wrong with, where
- * whoever owns them looks. Whether anyone hears it changes nothing: every call accepts NULL, which is a
+ * their owners look. Whether anyone hears it changes nothing: every call accepts NULL, which is a
  * daemon without an API server.
  */
 
@@ -23,7 +23,7 @@ void announcer_tell_table(struct announcer *announcer, enum table_level level, c
 /* A health check port that cannot be opened. */
 void announcer_tell_port(struct announcer *announcer, const char *ns, const char *name,
 			 const char *reason);
-/* To whoever owns the Service that it is about, or else the object itself. */
+/* To the owner of the Service that it is about, or else the object itself. */
 struct source_misread;
 void announcer_tell_misread(struct announcer *announcer, const struct source_misread *misread);
 void announcer_tell_conflict(struct announcer *announcer, const struct conflict *conflict);

@@ -67,7 +67,7 @@ struct daemon {
 	struct live_page *page;        /* NULL: --status-page=false */
 	struct servers *servers;       /* from then on */
 	struct conntrack_watch *watch; /* likewise */
-	struct traffic_meter *meter;   /* likewise; NULL also where nobody asked for it */
+	struct traffic_meter *meter;   /* likewise; NULL also without --service-metrics */
 	struct event *last_word;       /* ends the program; see on_server_failed() */
 };
 
@@ -529,7 +529,7 @@ static void on_remove(void *arg, enum object_kind kind, const char *key)
 	family_set_request(daemon->family_set, families);
 }
 
-/* A new start waits for podCIDRs that are missing; where rules are already written nobody does. */
+/* A new start waits for podCIDRs that are missing; where rules are already written none does. */
 static bool can_change_config(void *arg, const struct config *config)
 {
 	const struct daemon *daemon = arg;

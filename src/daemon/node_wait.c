@@ -9,7 +9,7 @@
 #include "config/config.h"
 
 enum phase {
-	PHASE_READING = 0, /* nobody knows whether there is one */
+	PHASE_READING = 0, /* it is not known whether there is one */
 	PHASE_ADDRESSES,
 	PHASE_POD_CIDRS,
 	PHASE_OVER,
@@ -78,7 +78,7 @@ static void end(struct node_wait *wait)
 	wait->input.over(wait->input.arg);
 }
 
-/* Addresses are there, or nobody waits for them any more. */
+/* Addresses are there, or are not waited for any more. */
 static void go_on(struct node_wait *wait)
 {
 	if (!wait->pod_cidrs || has_pod_cidrs(wait))

@@ -6,7 +6,7 @@
  * for its addresses, and in mode NodeCIDR for its podCIDRs. Without addresses it goes on after a
  * while; without podCIDRs there is nothing to tell local traffic by, and it cannot.
  *
- * Nobody waits for addresses where there is no hope: the server does not let us read the Node, or has not
+ * Addresses are not waited for where there is no hope: the server does not let us read the Node, or has not
  * answered for as long, or the source is a folder.
  */
 

@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "kernel/forked_task.h"
 
-/* Whoever ends us waits longer than that. */
+/* The kubelet or systemd, which ends us, waits longer than that. */
 #define GRACE_NS (5 * CLOCK_NS_PER_SECOND)
 
 struct other_modes {

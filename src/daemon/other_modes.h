@@ -4,7 +4,7 @@
 /*
  * Moving from one mode to another: once all families have had their first good sync, what a proxy of
  * another mode left is removed. Until then both are there, and whichever sees a connection first
- * serves it, so nobody is without service for a moment. That may take a while, so another process
+ * serves it, so no client is without service for a moment. That may take a while, so another process
  * does it (kernel/forked_task.h), and syncs go on meanwhile.
  */
 

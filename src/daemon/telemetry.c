@@ -35,7 +35,7 @@
 #define HEALTH_PERIODS 2 /* a sync that is this many sync periods late is a bad sign */
 #define CODE_TEXT_MAX  12
 
-/* Answers that are on their way are let through before their flows are forgotten: a reply without its flow would reach nobody.
+/* Answers that are on their way are let through before their flows are forgotten: a reply without its flow would reach no client.
  * Changes that come meanwhile put it off, up to the second. */
 #define FLOWS_GRACE_NS     (100 * CLOCK_NS_PER_MS)
 #define FLOWS_GRACE_MAX_NS (1000 * CLOCK_NS_PER_MS)
@@ -395,7 +395,7 @@ void telemetry_request_seen(void *arg, const struct api_http_seen *seen)
 			     seconds(seen->duration_ns));
 }
 
-/* -- what is read when somebody asks */
+/* -- what is read when a client asks */
 
 static void read_pending(struct telemetry *telemetry)
 {

@@ -32,7 +32,7 @@ struct telemetry_config {
 	const char *probe_target;   /* borrowed */
 	int64_t probe_interval_ns;
 	void (*check_rules)(void *arg); /* telemetry is told as an observer */
-	/* The health check port of a Service cannot be opened: somebody should be told. */
+	/* The health check port of a Service cannot be opened: its owner should be told. */
 	void (*port_failed)(void *arg, const char *ns, const char *name, const struct err *err);
 	void *arg;
 };

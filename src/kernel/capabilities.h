@@ -22,7 +22,7 @@ uint64_t capabilities_permitted(void);
 int capabilities_bound(uint64_t keep, struct err *err);
 /*
  * Permitted and effective: what there is of `keep`. pass_on: so are inheritable and ambient, and programs
- * that are started have them as well, whoever the user is; else none is.
+ * that are started have them as well, whichever the user is; else none is.
  */
 int capabilities_keep(uint64_t keep, bool pass_on, struct err *err);
 

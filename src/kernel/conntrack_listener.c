@@ -2,7 +2,7 @@
 
 /*
  * To be woken for a notification costs many times what it costs to read it, and the kernel wakes
- * whoever watches the socket for each. So the loop watches for the first one only: those that come
+ * the process that watches the socket for each. So the loop watches for the first one only: those that come
  * within the PAUSE after it are read together with it. The socket has room for what comes meanwhile,
  * if the kernel gave it as much as was asked for.
  */

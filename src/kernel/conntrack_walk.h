@@ -3,7 +3,7 @@
 
 /*
  * Reads the connection tracking table of both families, without ever waiting for it: a slice of about
- * a thousand flows for each turn of the event loop, so that a large table holds up nobody.
+ * a thousand flows for each turn of the event loop, so that a large table holds up nothing else.
  *
  * As with conntrack_dump() flows may come and go meanwhile, and one may be reported twice. The order
  * is that of a hash, so that the first ones are a fair sample of all.
@@ -23,7 +23,7 @@ struct conntrack_walk_result {
 };
 
 struct conntrack_walk_config {
-	/* Whoever walks again and again lends the socket of a line, which must outlive the walk; or NULL. */
+	/* A caller that walks again and again lends the socket of a line, which must outlive the walk; or NULL. */
 	struct nfnetlink_conn *line;
 	uint32_t status;          /* only flows with all of these IPS_* bits; 0: all there are */
 	size_t most;              /* ends after about so many; 0: after all */

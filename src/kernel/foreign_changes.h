@@ -7,7 +7,7 @@
  *	element of map service-ips deleted, rule of chain services added (3 times), and 7 more
  *
  * The same change is noted once, with a count. Of different ones the first few are kept and the rest are
- * counted, so that nobody can make it grow. All of it is zero at first, and again to forget it.
+ * counted, so that no other program can make it grow. All of it is zero at first, and again to forget it.
  */
 
 #include "base/util.h"

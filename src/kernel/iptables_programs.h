@@ -4,7 +4,7 @@
 /*
  * Which programs stand for iptables, iptables-save and iptables-restore (or their ip6 twins).
  *
- * The plain names come first, so that whoever puts programs of his own in front of PATH is heard.
+ * The plain names come first, so that programs that the operator puts in front of PATH are used.
  * When those are of the other variant than is wanted, or missing, names with the variant in them are
  * taken: iptables-nft, iptables-nft-save, iptables-nft-restore, and so on.
  */

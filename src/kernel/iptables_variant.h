@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Which variant of iptables a node uses, when nobody says it.
+ * Which variant of iptables a node uses, when the operator does not say it.
  *
  * kubelet leaves a chain in table mangle for just this question: KUBE-IPTABLES-HINT, and in older
  * versions KUBE-KUBELET-CANARY. The variant that has one of them, in either family, is the node's

@@ -26,5 +26,5 @@ size_t open_files_raise(void)
 void open_files_restore(void)
 {
 	if (found.rlim_max > 0)
-		setrlimit(RLIMIT_NOFILE, &found); /* it only lowers, which nobody is refused */
+		setrlimit(RLIMIT_NOFILE, &found); /* it only lowers, which no process is refused */
 }

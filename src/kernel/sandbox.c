@@ -109,7 +109,7 @@ static void limit_capabilities(uint64_t keep, bool other_user, struct sandbox_st
 	if (capabilities_keep(keep, false, &err) < 0)
 		note(state, &err);
 	/*
-	 * The kernel has made our files in /proc those of root. Without that it still lets nobody in
+	 * The kernel has made our files in /proc those of root. Without that it still lets no other user in
 	 * who has not all our capabilities.
 	 */
 	prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
@@ -126,7 +126,7 @@ static int forbid_privileges(struct err *err)
 
 void sandbox_prepare(void)
 {
-	struct err ignored; /* what is missing is told by whoever needs it */
+	struct err ignored; /* what is missing is told by the call that needs it */
 
 	if (geteuid() != 0)
 		(void)capabilities_keep(UINT64_MAX, true, &ignored);

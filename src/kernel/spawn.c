@@ -41,7 +41,7 @@ static size_t put_variable(char **variables, size_t n, const char *variable)
 
 	while (i < n && !same_name(variables[i], variable))
 		i++;
-	variables[i] = (char *)variable; /* execve() has no const; nobody writes to it */
+	variables[i] = (char *)variable; /* execve() has no const; it is not written to */
 	return MAX(n, i + 1);
 }
 

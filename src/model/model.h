@@ -21,7 +21,7 @@ struct model *model_new(const char *node_name, int64_t start_time_ns);
 struct model *model_free(struct model *model); /* accepts NULL, returns NULL */
 const char *model_node_name(const struct model *model);
 /*
- * Nobody will take the family's changes: its slices are forgotten, now and from now on, and nothing
+ * The family's changes will not be taken: its slices are forgotten, now and from now on, and nothing
  * is noted for it. Without this, what is pending would grow as long as the program runs.
  */
 void model_ignore_family(struct model *model, enum family family);

@@ -39,7 +39,7 @@ struct status_feed {
 	size_t first;  /* reader of this turn */
 	struct reader readers[STATUS_READERS];
 	size_t n_readers;
-	struct service_log *log; /* NULL: nobody reads */
+	struct service_log *log; /* NULL: no page is open */
 	struct status_history history;
 	bool first_done[FAMILY_COUNT]; /* the sync that all Services are new in */
 };
@@ -151,7 +151,7 @@ static void send_news(struct reader *reader)
 		send_loaded(reader);
 }
 
-/* Its place is worth more to somebody who reads. */
+/* Its place is worth more to a client that reads. */
 static void let_go_if_stuck(struct reader *reader, int64_t now)
 {
 	struct http_stream *stream = reader->stream;
@@ -196,7 +196,7 @@ static void tell_gauges(struct status_feed *feed, int64_t now)
 	tell_all(feed, "traffic", &text);
 }
 
-/* Another one is first each time, so that nobody's load keeps the others waiting. */
+/* Another one is first each time, so that no page's load keeps the others waiting. */
 static void tell_news(struct status_feed *feed)
 {
 	feed->budget = STATUS_PIECE;

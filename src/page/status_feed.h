@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * The live part of the page: server-sent events (text/event-stream) to whoever has it open.
+ * The live part of the page: server-sent events (text/event-stream) to the browsers that have it open.
  *
  *	hello       once: node, mode, versions, and whether rates will come
  *	syncs       the last syncs, then each new one

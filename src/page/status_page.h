@@ -13,15 +13,15 @@
  * It only reads: GET and HEAD are answered, everything else with 405. Every answer forbids a browser to load or
  * run anything but what is in the page itself, by hashes of its script and its style.
  *
- * Whoever asks for explanations and pictures without a pause gets a tenth of the daemon's time, then 503.
+ * A client that asks for explanations and pictures without a pause gets a tenth of the daemon's time, then 503.
  *
- * Whoever asks it has looked at the Host header before (http_request_is_for()).
+ * The caller has looked at the Host header before (http_request_is_for()).
  */
 
 #include "page/status_feed.h"
 
 /*
- * Explaining and drawing take milliseconds of the daemon's only thread. So that nobody can keep syncs waiting by asking
+ * Explaining and drawing take milliseconds of the daemon's only thread. So that no client can keep syncs waiting by asking
  * without a pause, they have one part in STATUS_WORK_SHARE of the time, which is saved up for those who click around;
  * but no more than health checks can wait for.
  */

@@ -12,9 +12,9 @@
 /* Numbers of this moment. */
 struct status_gauges {
 	bool healthy;
-	char *reason;           /* why not; NULL: it is, or nobody knows. The reader's to free */
-	char *degraded;         /* what else is wrong; likewise */
-	uint64_t conntrack;     /* entries of the table */
+	char *reason;       /* why not; NULL: it is, or that is not known. The reader's to free */
+	char *degraded;     /* what else is wrong; likewise */
+	uint64_t conntrack; /* entries of the table */
 	uint64_t conntrack_max; /* 0: the table cannot be read */
 };
 

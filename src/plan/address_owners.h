@@ -30,7 +30,7 @@ void address_owners_done(struct address_owners *owners); /* may be used again */
 void address_owners_add(struct address_owners *owners, const struct service_plan *plan);
 void address_owners_remove(struct address_owners *owners, const struct service_plan *plan);
 
-/* The Service whose it is; NULL: nobody asks for it. */
+/* The Service whose it is; NULL: no Service asks for it. */
 const struct service *address_owners_of(const struct address_owners *owners,
 					const struct destination *destination, bool *ret_external);
 /* Each that asks for it, the owner among them, in any order. One that names it twice comes twice. */
@@ -41,7 +41,7 @@ void address_owners_each(const struct address_owners *owners, const struct desti
 
 /*
  * Each destination that others may have got or lost by what came and went since address_owners_settle(): another Service
- * owns it now, or the same by another kind of address. So whoever looks at the Services that came, and at all who ask
+ * owns it now, or the same by another kind of address. So a caller that looks at the Services that came, and at all who ask
  * for these, has looked at all for whom anything is different. In the order in which they moved, each once.
  */
 void address_owners_each_moved(struct address_owners *owners, destination_fn *fn, void *arg);

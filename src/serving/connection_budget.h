@@ -2,15 +2,15 @@
 #pragma once
 
 /*
- * File descriptors for all HTTP servers together. Whoever reaches the node can ask for connections, and
- * whoever may create Services for listeners; neither may take what the program itself lives on.
+ * File descriptors for all HTTP servers together. Every client that reaches the node can ask for connections, and
+ * every tenant that may create Services for listeners; neither may take what the program itself lives on.
  *
- *   - BUDGET_PROGRAM descriptors are nobody's here: they are for the API server, netlink, files and pipes;
+ *   - BUDGET_PROGRAM descriptors are not given away here: they are for the API server, netlink, files and pipes;
  *   - each kind of server is sure of a few connections, whatever the others do, and has a ceiling;
  *   - the rest goes to listeners and connections as they come.
  *
  * Where there is no place left for a connection, another one of its kind gives way, on whatever port it
- * is: the one that has waited longest for a request, if that is a second or more, else the oldest. So whoever
+ * is: the one that has waited longest for a request, if that is a second or more, else the oldest. So a client that
  * connects and asks at once is served, whatever others do to look busy. Streams stay.
  */
 
@@ -47,7 +47,7 @@ struct connection_budget *connection_budget_free(struct connection_budget *budge
 int connection_budget_listen(struct connection_budget *budget, enum connection_kind kind,
 			     struct err *err);
 void connection_budget_unlisten(struct connection_budget *budget);
-/* accept() failed for another reason than that nobody is there. */
+/* accept() failed for another reason than that no client is there. */
 void connection_budget_cannot_accept(struct connection_budget *budget, int code);
 
 enum place_state {
@@ -67,7 +67,7 @@ struct connection_place {
 };
 
 bool connection_budget_has_room(const struct connection_budget *budget, enum connection_kind kind);
-/* Who gives way to one more, of this server, or of all (NULL); NULL: nobody can. */
+/* Who gives way to one more, of this server, or of all (NULL); NULL: none can. */
 struct connection_place *connection_budget_victim(const struct connection_budget *budget,
 						  enum connection_kind kind,
 						  const struct http_server *server);

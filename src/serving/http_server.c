@@ -51,7 +51,7 @@ struct http_connection {
 	int64_t deadline_ns;
 	bool keep_alive;
 	bool head_only;
-	struct http_stream *stream; /* STREAMING, and somebody still sends */
+	struct http_stream *stream; /* STREAMING, and its owner still sends */
 };
 
 struct http_exchange {
@@ -129,7 +129,7 @@ static void end_late_ones(struct http_server *server)
 	}
 }
 
-/* The timer runs only while there are connections: idle servers wake nobody. */
+/* The timer runs only while there are connections: idle servers do not wake the daemon. */
 static void start_timer(struct http_server *server)
 {
 	if (server->n_connections > 0 && !evtimer_pending(server->timer, NULL))
@@ -302,7 +302,7 @@ static void on_resume(evutil_socket_t fd attr_unused, short what attr_unused, vo
 		oom("an event of a server", 0);
 }
 
-/* Whoever came has already gone, or comes no more: nothing that a pause would mend. */
+/* The client has already gone, or comes no more: nothing that a pause would mend. */
 static bool is_harmless(int code)
 {
 	return code == EAGAIN || code == EINTR || code == ECONNABORTED;

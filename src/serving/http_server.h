@@ -83,6 +83,6 @@ struct http_stream *http_stream(struct http_exchange *exchange, const char *cont
 void http_stream_send(struct http_stream *stream, const char *data, size_t n);
 /* Bytes that the kernel has not taken yet: how far the client lags behind. */
 size_t http_stream_pending(const struct http_stream *stream);
-/* Bytes that it has taken: as long as they grow somebody reads. */
+/* Bytes that it has taken: as long as they grow the client reads. */
 uint64_t http_stream_taken(const struct http_stream *stream);
 void http_stream_close(struct http_stream *stream);

@@ -6,7 +6,7 @@
  * dashboards and alerts made for it go on working; and a few under Portolan's own name.
  *
  * Which of them exist depends on the mode. One that does not exist in the mode is counted without
- * effect, so that whoever counts need not know.
+ * effect, so that the caller need not know.
  */
 
 #include "serving/metrics.h"

@@ -5,7 +5,7 @@
  * The text of a scrape. To print all metrics costs much more than to send them: the kernel is asked
  * for several of them. So that scrapes never keep a sync waiting, printing takes SCRAPE_SHARE of
  * the time at most: a text is used again until that many times the processor time that it took has
- * passed, which is a few milliseconds, and at most SCRAPE_KEPT_MAX_NS. Whoever asks less often always
+ * passed, which is a few milliseconds, and at most SCRAPE_KEPT_MAX_NS. A client that asks less often always
  * gets a new one.
  */
 

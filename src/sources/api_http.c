@@ -34,7 +34,7 @@ struct api_http {
 	void *ask_arg;
 	int64_t heard_ns;
 	struct api_route *route; /* of the last call; NULL: there was none */
-	api_http_seen_fn *seen;  /* NULL: nobody asks */
+	api_http_seen_fn *seen;  /* NULL: none is observed */
 	void *seen_arg;
 };
 

@@ -27,5 +27,5 @@ typedef void api_resolve_fn(void *arg, const struct api_addresses *found, const 
 
 int api_resolve_start(struct event_base *loop, const char *host, uint16_t port,
 		      api_resolve_fn *done, void *arg, struct api_resolve **ret, struct err *err);
-/* Nobody is told any more; the thread ends when it has its answer. Accepts NULL, returns NULL. */
+/* done() is not called any more; the thread ends when it has its answer. Accepts NULL, returns NULL. */
 struct api_resolve *api_resolve_cancel(struct api_resolve *resolve);

@@ -3,7 +3,7 @@
 
 /*
  * An API server as a source: the Services that are a proxy's, their EndpointSlices, this node's own
- * Node, and if somebody asks for them ServiceCIDRs, each followed by a watch (see api_watch.h) on
+ * Node, and if the sink takes them ServiceCIDRs, each followed by a watch (see api_watch.h) on
  * one connection.
  *
  *   - "synced" comes when Services and EndpointSlices have been delivered and it is known whether
@@ -32,13 +32,13 @@ struct api_source_config {
 	void (*report)(void *arg, enum log_severity severity, const char *text);
 	/* What tenants can make us say, which must not keep the rest from being heard. NULL: report() */
 	void (*report_object)(void *arg, enum log_severity severity, const char *text);
-	/* After a report about it; NULL: nobody asks. */
+	/* After a report about it; may be NULL. */
 	void (*misread)(void *arg, const struct source_misread *misread);
 	/* Likewise: a list is held back, or not any more; and whenever the number changes. */
 	void (*held)(void *arg, const struct source_held *held);
 	void *report_arg;           /* of all four */
 	unsigned int guard_percent; /* see sync_guard.h; 0: every list counts */
-	api_http_seen_fn *seen;     /* is told of each request; NULL: nobody */
+	api_http_seen_fn *seen;     /* is told of each request; may be NULL */
 	void *seen_arg;
 	/* for tests; NULL: the machine's own, 0: API_SOURCE_NODE_GRACE_MS */
 	uint32_t (*random)(void);

@@ -108,7 +108,7 @@ int api_tls_new(const struct api_tls_config *config, SSL_CTX **ret, struct err *
 					  SSL_MODE_RELEASE_BUFFERS);
 	SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
 	SSL_CTX_set_verify(context, config->insecure ? SSL_VERIFY_NONE : SSL_VERIFY_PEER, NULL);
-	/* whoever is named as an authority is one, also if another has signed it */
+	/* a certificate that is named as an authority is one, also if another has signed it */
 	X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(context), X509_V_FLAG_PARTIAL_CHAIN);
 	if (!config->insecure)
 		r = trust_all(context, config, err);

@@ -4,7 +4,7 @@
 /*
  * The URL of an API server or of a proxy, in its parts.
  *
- * It may hold a user and a password. These are read for whoever has to prove something with them,
+ * It may hold a user and a password. These are read for the request that needs them,
  * and never told: errors, and all other texts here, have the URL without them.
  */
 

@@ -3,7 +3,7 @@
 
 /*
  * Following the objects of one kind at an API server: what is asked, and what an answer means. No
- * socket and no clock: requests, timer, time and chance are operations of whoever owns them, and
+ * socket and no clock: requests, timer, time and chance are operations of the owner, and
  * answers are given to it.
  *
  *   initial    a watch that first sends everything there is, object by object, up to a mark
@@ -23,7 +23,7 @@
  *
  * and from each of them to waiting after a failure, to go on where it was. Only a complete list
  * removes anything: the keys of what is served are kept with the number of the list that last had
- * them, so objects that a new list has are set again (whoever has them compares), and those that it
+ * them, so objects that a new list has are set again (the model compares), and those that it
  * lacks, or has emptied, go at its end. A server that is away, or tells nonsense, removes nothing. A
  * list that would remove too much is held back (sync_guard.h), and another one is asked for when it
  * may confirm it.
@@ -110,7 +110,7 @@ struct api_watch_io {
 	void (*wait)(void *arg, int64_t ms); /* sets the one timer; negative: none */
 	int64_t (*now_ms)(void *arg);        /* a steady clock */
 	uint32_t (*random)(void *arg);
-	/* What went wrong, each time; whoever reports it knows what was said before. */
+	/* What went wrong, each time; the source, which reports it, knows what was said before. */
 	void (*failed)(void *arg, enum api_failure failure, const char *text);
 	void (*recovered)(void *arg); /* after failed(), once, when it works again */
 	void (*report)(void *arg, enum log_severity severity, const char *text);
@@ -135,7 +135,7 @@ void api_watch_status(struct api_watch *watch, int status, int retry_after_s);
 void api_watch_data(struct api_watch *watch, struct api_bytes data);
 void api_watch_end(struct api_watch *watch, enum api_failure failure, const char *text);
 
-/* Somebody wants what is held back to go now. False: nothing was. */
+/* The operator wants what is held back to go now. False: nothing was. */
 bool api_watch_release(struct api_watch *watch);
 
 size_t api_watch_count(const struct api_watch *watch); /* objects served */

@@ -58,7 +58,7 @@ struct convert_notes {
 
 int convert_service(const K8s__Service *message, const struct convert_notes *notes,
 		    struct service **ret, enum convert_skip *ret_skip, struct err *err);
-/* node_name: whose endpoints are local; "": nobody's. */
+/* node_name: whose endpoints are local; "": none. */
 int convert_slice(const K8s__EndpointSlice *message, const char *node_name,
 		  const struct convert_notes *notes, struct slice **ret,
 		  enum convert_skip *ret_skip, struct err *err);

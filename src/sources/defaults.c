@@ -3,7 +3,7 @@
 
 #include "base/addr.h"
 
-/* protobuf-c has no const; nobody writes to a message's strings. */
+/* protobuf-c has no const; a message's strings are not written to. */
 static char *constant(const char *s)
 {
 	return (char *)s;

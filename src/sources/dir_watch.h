@@ -36,7 +36,7 @@ int dir_watch_new(struct event_base *loop, const char *dir, const struct dir_wat
 		  struct dir_watch **ret, struct err *err);
 struct dir_watch *dir_watch_free(struct dir_watch *watch); /* accepts NULL, returns NULL */
 /*
- * Watches what is at the path now; for whoever doubts that the events tell all. Returns 1 when that
+ * Watches what is at the path now; for a caller that doubts that the events tell all. Returns 1 when that
  * is another folder than before, 0 when it is the same, or a negative errno when there is none to
  * watch.
  */

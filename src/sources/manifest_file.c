@@ -14,7 +14,7 @@
 #include "sources/printable.h"
 #include "sources/yaml_message.h"
 
-#define NOTICES_MAX 200u /* for one file; more help nobody */
+#define NOTICES_MAX 200u /* for one file; more do not help */
 #define OBJECT_MAX  400u /* "Kind namespace/name" with the longest names that are allowed: 333 */
 
 /* A file on its way from text to objects. */

@@ -215,8 +215,8 @@ static void see_files(struct manifests *manifests)
 	tell_held(manifests, 0, "it has manifests again");
 }
 
-/* A missing file goes if it was seen to go, or missed before, and all is quiet; or if nobody
- * follows. */
+/* A missing file goes if it was seen to go, or missed before, and all is quiet; or if the folder
+ * is read only once. */
 static bool drop_missing(struct manifests *manifests, bool settled)
 {
 	bool changed = false;

@@ -29,7 +29,7 @@ struct event_base;
 struct manifests;
 
 /*
- * What a person should know, one line each, without a full stop. Whoever starts a source logs it.
+ * What a person should know, one line each, without a full stop. The caller that starts a source logs it.
  * An error means that something asked for is not in force.
  */
 typedef void manifests_report_fn(void *arg, enum log_severity severity, const char *text);
@@ -49,7 +49,7 @@ int manifests_start(struct event_base *loop, const char *dir, const char *node_n
  */
 struct manifests_guard {
 	bool on;
-	void (*held)(void *arg, const struct source_held *held); /* NULL: nobody asks */
+	void (*held)(void *arg, const struct source_held *held); /* may be NULL */
 	void *arg;
 	int64_t (*now_ms)(void); /* for tests; NULL: the machine's steady clock */
 };

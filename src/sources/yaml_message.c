@@ -103,7 +103,7 @@ static int read_string(const struct reading *reading, const struct path *path,
 		return r;
 	if (strlen(node->text) != node->n)
 		return fail(reading, path, node, "a string with a NUL in it");
-	*ret = (char *)node->text; /* protobuf-c has no const; nobody writes to it */
+	*ret = (char *)node->text; /* protobuf-c has no const; it is not written to */
 	return 0;
 }
 

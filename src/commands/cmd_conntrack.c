@@ -122,7 +122,7 @@ static int read_flows(struct service_flows *flows, bool *ret_incomplete, struct 
 	struct nfnetlink_conn line = {0};
 	int r = 0;
 
-	for (size_t i = 0; r >= 0 && i < service_flows_n_filters(flows); i++) {
+	for (size_t i = 0; r >= 0 && i < flows->n_fronts; i++) {
 		r = conntrack_dump(&line, service_flows_filter(flows, i), service_flows_see, flows,
 				   err);
 		*ret_incomplete = *ret_incomplete || r > 0;

@@ -36,8 +36,8 @@ static struct flow_backend total_of(const struct service_flows *flows)
 {
 	struct flow_backend total = {0};
 
-	for (size_t i = 0; i < service_flows_n_backends(flows); i++) {
-		const struct flow_backend *backend = service_flows_backend(flows, i);
+	for (size_t i = 0; i < flows->n_backends; i++) {
+		const struct flow_backend *backend = flows->backends[i];
 
 		total.flows += backend->flows;
 		total.counted = total.counted || backend->counted;
@@ -55,9 +55,9 @@ size_t flows_print_strays(const struct service_flows *flows)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < service_flows_n_backends(flows); i++)
-		if (!service_flows_backend(flows, i)->endpoint)
-			n += service_flows_backend(flows, i)->flows;
+	for (size_t i = 0; i < flows->n_backends; i++)
+		if (!flows->backends[i]->endpoint)
+			n += flows->backends[i]->flows;
 	return n;
 }
 
@@ -93,8 +93,8 @@ struct table {
 
 static bool has_notes(const struct service_flows *flows)
 {
-	for (size_t i = 0; i < service_flows_n_backends(flows); i++)
-		if (*note_of(service_flows_backend(flows, i)))
+	for (size_t i = 0; i < flows->n_backends; i++)
+		if (*note_of(flows->backends[i]))
 			return true;
 	return false;
 }
@@ -130,8 +130,8 @@ static void print_backends(const struct service_flows *flows, struct text *ret)
 	if (table.notes)
 		titles[n++] = "NOTE";
 	columns_init(&table.columns, titles, n);
-	for (size_t i = 0; i < service_flows_n_backends(flows); i++) {
-		const struct flow_backend *backend = service_flows_backend(flows, i);
+	for (size_t i = 0; i < flows->n_backends; i++) {
+		const struct flow_backend *backend = flows->backends[i];
 
 		port_text(backend->port, port);
 		addr_port_print(&backend->addr, backend->number, out);
@@ -171,8 +171,8 @@ static void print_flows(const struct service_flows *flows, struct text *ret)
 	bool notes = has_notes(flows);
 
 	columns_init(&columns, titles, ARRAY_SIZE(titles) - !notes);
-	for (size_t i = 0; i < service_flows_n_kept(flows); i++)
-		add_flow(&columns, service_flows_kept(flows, i), notes);
+	for (size_t i = 0; i < flows->n_kept; i++)
+		add_flow(&columns, &flows->kept[i], notes);
 	columns_print(&columns, ret);
 }
 
@@ -261,13 +261,13 @@ void flows_print_doc(const struct service_flows *flows, bool each, struct doc *d
 	const struct flow_backend total = total_of(flows);
 
 	doc_open_list(doc, "backends");
-	for (size_t i = 0; i < service_flows_n_backends(flows); i++)
-		put_backend(doc, service_flows_backend(flows, i));
+	for (size_t i = 0; i < flows->n_backends; i++)
+		put_backend(doc, flows->backends[i]);
 	doc_close(doc);
 	if (each) {
 		doc_open_list(doc, "flows");
-		for (size_t i = 0; i < service_flows_n_kept(flows); i++)
-			put_flow(doc, service_flows_kept(flows, i));
+		for (size_t i = 0; i < flows->n_kept; i++)
+			put_flow(doc, &flows->kept[i]);
 		doc_close(doc);
 	}
 	doc_open_map(doc, "total");

@@ -3,7 +3,6 @@
 /* kube-proxy's rules about a configuration, with its words where they help; in its order. */
 
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -26,19 +25,7 @@ struct validation {
 	struct problems *problems;
 };
 
-static void add(const struct validation *v, const char *path, const char *fmt, ...)
-	attr_printf(3, 4);
-
-static void add(const struct validation *v, const char *path, const char *fmt, ...)
-{
-	char text[512];
-	va_list args;
-
-	va_start(args, fmt);
-	vsnprintf(text, sizeof(text), fmt, args);
-	va_end(args);
-	kubeproxy_config_problem(v->config, v->problems, path, "%s", text);
-}
+#define add(v, path, ...) kubeproxy_config_problem((v)->config, (v)->problems, (path), __VA_ARGS__)
 
 static void check_range(const struct validation *v, const char *path, int64_t value, int64_t min,
 			int64_t max)
@@ -73,7 +60,9 @@ static void check_cidrs(const struct validation *v, const char *list, char **cid
 
 static void add_gate_problem(void *arg, const char *text)
 {
-	add(arg, "featureGates", "%s", text);
+	const struct validation *v = arg;
+
+	add(v, "featureGates", "%s", text);
 }
 
 static void check_gates(const struct validation *v, struct gates *gates)

@@ -5,40 +5,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/map.h"
-
 struct backend {
 	struct flow_backend pub;
 	char key[]; /* of the map */
 };
 
 /* A place that clients may connect to. */
-struct front {
+struct flow_front {
 	struct conntrack_filter filter;
 	const struct service_port *port;
 	bool node_port;
 };
 
 /* An address where some Service, also this one, has the number of a node port for a port: not the node port is meant. */
-struct other {
+struct flow_other {
 	const struct service_port *port; /* the one with the node port */
 	const struct addr *addr;
-};
-
-struct service_flows {
-	const struct model *model;
-	const struct service *service;
-	bool keep;
-	struct front *fronts;
-	size_t n_fronts, fronts_capacity;
-	const struct front *current;
-	struct other *others;
-	size_t n_others, others_capacity;
-	struct map by_key;         /* struct backend */
-	struct backend **backends; /* sorted by service_flows_finish() */
-	size_t n_backends, backends_capacity;
-	struct kept_flow *kept;
-	size_t n_kept, kept_capacity;
 };
 
 /* -- fronts */
@@ -48,7 +30,7 @@ static void add_front(struct service_flows *flows, const struct service_port *po
 {
 	array_grow(&flows->fronts, &flows->fronts_capacity, flows->n_fronts,
 		   sizeof(*flows->fronts));
-	flows->fronts[flows->n_fronts++] = (struct front){
+	flows->fronts[flows->n_fronts++] = (struct flow_front){
 		.filter = {.family = family,
 			   .protocol = protocol_number(port->protocol),
 			   .dst = addr,
@@ -72,7 +54,7 @@ static void add_others(struct service_flows *flows, const struct service_port *p
 	for (size_t i = 0; i < n; i++) {
 		array_grow(&flows->others, &flows->others_capacity, flows->n_others,
 			   sizeof(*flows->others));
-		flows->others[flows->n_others++] = (struct other){port, &v[i]};
+		flows->others[flows->n_others++] = (struct flow_other){port, &v[i]};
 	}
 }
 
@@ -121,8 +103,9 @@ static void add_port(struct service_flows *flows, const struct service_port *por
 
 #define KEY_MAX (ADDR_PORT_TEXT_MAX + 24)
 
-static struct backend *find_backend(struct service_flows *flows, const struct service_port *port,
-				    const struct addr *addr, uint16_t number)
+static struct flow_backend *find_backend(struct service_flows *flows,
+					 const struct service_port *port, const struct addr *addr,
+					 uint16_t number)
 {
 	char out[ADDR_PORT_TEXT_MAX], key[KEY_MAX];
 	struct backend *backend;
@@ -131,15 +114,15 @@ static struct backend *find_backend(struct service_flows *flows, const struct se
 	snprintf(key, sizeof(key), "%td %s", port - flows->service->ports, out);
 	backend = map_get(&flows->by_key, key);
 	if (backend)
-		return backend;
+		return &backend->pub;
 	backend = map_ensure(&flows->by_key, key, sizeof(*backend), offsetof(struct backend, key));
 	backend->pub.port = port;
 	backend->pub.addr = *addr;
 	backend->pub.number = number;
 	array_grow(&flows->backends, &flows->backends_capacity, flows->n_backends,
 		   sizeof(*flows->backends));
-	flows->backends[flows->n_backends++] = backend;
-	return backend;
+	flows->backends[flows->n_backends++] = &backend->pub;
+	return &backend->pub;
 }
 
 static void add_endpoints(struct service_flows *flows, const struct service_port *port)
@@ -149,7 +132,7 @@ static void add_endpoints(struct service_flows *flows, const struct service_port
 			flows->model, family, flows->service->key, port->name, port->protocol);
 
 		for (size_t i = 0; list && i < list->n; i++)
-			find_backend(flows, port, &list->v[i].addr, list->v[i].port)->pub.endpoint =
+			find_backend(flows, port, &list->v[i].addr, list->v[i].port)->endpoint =
 				&list->v[i];
 	}
 }
@@ -185,11 +168,6 @@ struct service_flows *service_flows_free(struct service_flows *flows)
 }
 
 /* -- seeing */
-
-size_t service_flows_n_filters(const struct service_flows *flows)
-{
-	return flows->n_fronts;
-}
 
 const struct conntrack_filter *service_flows_filter(struct service_flows *flows, size_t index)
 {
@@ -228,14 +206,14 @@ static void keep(struct service_flows *flows, const struct conntrack_flow *flow,
 void service_flows_see(void *arg, const struct conntrack_flow *flow)
 {
 	struct service_flows *flows = arg;
-	const struct front *front = flows->current;
+	const struct flow_front *front = flows->current;
 	struct flow_backend *backend;
 
 	if (!(flow->status & IPS_DST_NAT) || flow->protocol != front->filter.protocol ||
 	    flow->original.dst_port != front->filter.dst_port ||
 	    (front->node_port && is_for_other(flows, &flow->original.dst)))
 		return;
-	backend = &find_backend(flows, front->port, &flow->reply.src, flow->reply.src_port)->pub;
+	backend = find_backend(flows, front->port, &flow->reply.src, flow->reply.src_port);
 	count(backend, flow);
 	if (flows->keep)
 		keep(flows, flow, backend);
@@ -254,9 +232,8 @@ static int compare_pub(const struct flow_backend *a, const struct flow_backend *
 
 static int compare_backends(const void *left, const void *right)
 {
-	const struct backend *const *a = left, *const *b = right;
-
-	return compare_pub(&(*a)->pub, &(*b)->pub);
+	return compare_pub(*(struct flow_backend *const *)left,
+			   *(struct flow_backend *const *)right);
 }
 
 static int compare_kept(const void *left, const void *right)
@@ -276,24 +253,4 @@ void service_flows_finish(struct service_flows *flows)
 		      compare_backends);
 	if (flows->n_kept > 1)
 		qsort(flows->kept, flows->n_kept, sizeof(*flows->kept), compare_kept);
-}
-
-size_t service_flows_n_backends(const struct service_flows *flows)
-{
-	return flows->n_backends;
-}
-
-const struct flow_backend *service_flows_backend(const struct service_flows *flows, size_t index)
-{
-	return &flows->backends[index]->pub;
-}
-
-size_t service_flows_n_kept(const struct service_flows *flows)
-{
-	return flows->n_kept;
-}
-
-const struct kept_flow *service_flows_kept(const struct service_flows *flows, size_t index)
-{
-	return &flows->kept[index];
 }

@@ -291,8 +291,7 @@ static void confine(struct daemon *daemon)
 		.locks = needs & BACKEND_NEEDS_LOCK,
 		.raw = needs & BACKEND_NEEDS_RAW,
 		.plugin = &daemon->plugin,
-		.credentials =
-			daemon->api ? api_client_credentials(api_source_client(daemon->api)) : NULL,
+		.credentials = daemon->api ? api_source_client(daemon->api)->credentials : NULL,
 		.config_file = input->options->config,
 		.manifests = input->manifests,
 		.launcher_gone = on_launcher_gone,

@@ -67,12 +67,16 @@ bool service_in_family(const struct service *service, enum family family)
 	return service && service->has_cluster_ip[family] && service->n_ports > 0;
 }
 
-/* Steps over what is not of the family; NULL at the end. */
-static const struct addr *next_addr(const struct addr *list, size_t n, enum family family,
-				    size_t *at)
+/*
+ * Lists of addresses, or of ranges, as one family sees them. Both begin with their struct addr, and
+ * are bytes without gaps.
+ */
+static const struct addr *next_of(const void *list, size_t n, size_t size, enum family family,
+				  size_t *at)
 {
 	while (*at < n) {
-		const struct addr *addr = &list[(*at)++];
+		const struct addr *addr =
+			(const struct addr *)((const char *)list + (*at)++ * size);
 
 		if (addr->family == family)
 			return addr;
@@ -80,45 +84,18 @@ static const struct addr *next_addr(const struct addr *list, size_t n, enum fami
 	return NULL;
 }
 
-static bool addrs_equal(const struct addr *a, size_t n_a, const struct addr *b, size_t n_b,
+static bool lists_equal(const void *a, size_t n_a, const void *b, size_t n_b, size_t size,
 			enum family family)
 {
 	size_t at_a = 0, at_b = 0;
 
 	for (;;) {
-		const struct addr *x = next_addr(a, n_a, family, &at_a);
-		const struct addr *y = next_addr(b, n_b, family, &at_b);
+		const struct addr *x = next_of(a, n_a, size, family, &at_a);
+		const struct addr *y = next_of(b, n_b, size, family, &at_b);
 
 		if (!x || !y)
 			return x == y;
-		if (!addr_equal(x, y))
-			return false;
-	}
-}
-
-static const struct prefix *next_range(const struct service *service, enum family family,
-				       size_t *at)
-{
-	while (*at < service->n_source_ranges) {
-		const struct prefix *range = &service->source_ranges[(*at)++];
-
-		if (range->addr.family == family)
-			return range;
-	}
-	return NULL;
-}
-
-static bool ranges_equal(const struct service *a, const struct service *b, enum family family)
-{
-	size_t at_a = 0, at_b = 0;
-
-	for (;;) {
-		const struct prefix *x = next_range(a, family, &at_a);
-		const struct prefix *y = next_range(b, family, &at_b);
-
-		if (!x || !y)
-			return x == y;
-		if (!prefix_equal(x, y))
+		if (memcmp(x, y, size) != 0)
 			return false;
 	}
 }
@@ -167,11 +144,12 @@ bool service_equal(const struct service *a, const struct service *b, enum family
 		return true;
 	return streq(a->key, b->key) && a->created_s == b->created_s &&
 	       addr_equal(&a->cluster_ip[family], &b->cluster_ip[family]) &&
-	       addrs_equal(a->external_ips, a->n_external_ips, b->external_ips, b->n_external_ips,
-			   family) &&
-	       addrs_equal(a->vips, a->n_vips, b->vips, b->n_vips, family) &&
-	       ranges_equal(a, b, family) && ports_equal(a, b) &&
-	       a->sticky_seconds == b->sticky_seconds &&
+	       lists_equal(a->external_ips, a->n_external_ips, b->external_ips, b->n_external_ips,
+			   sizeof(struct addr), family) &&
+	       lists_equal(a->vips, a->n_vips, b->vips, b->n_vips, sizeof(struct addr), family) &&
+	       lists_equal(a->source_ranges, a->n_source_ranges, b->source_ranges,
+			   b->n_source_ranges, sizeof(struct prefix), family) &&
+	       ports_equal(a, b) && a->sticky_seconds == b->sticky_seconds &&
 	       a->health_check_node_port == b->health_check_node_port &&
 	       a->external_local == b->external_local && a->internal_local == b->internal_local &&
 	       a->terminate == b->terminate;

@@ -14,15 +14,6 @@
 #define POST_MAX        64u        /* under way at a time; more are dropped */
 #define PING_TARGET     "/version" /* open to everyone, and small */
 
-struct api_client {
-	struct api_http *http;
-	struct credentials *credentials;
-	struct event *quiet; /* looks whether anything comes */
-	struct event *dead;  /* the ping was not answered */
-	struct api_call *ping;
-	unsigned int n_posts;
-};
-
 /* -- credentials -- */
 
 static void on_ask(void *arg)
@@ -165,24 +156,4 @@ struct api_client *api_client_free(struct api_client *client)
 	loop_free(client->dead);
 	free(client);
 	return NULL;
-}
-
-struct api_http *api_client_http(const struct api_client *client)
-{
-	return client->http;
-}
-
-void api_client_doubt(struct api_client *client)
-{
-	credentials_doubt(client->credentials);
-}
-
-const char *api_client_server(const struct api_client *client)
-{
-	return credentials_access(client->credentials)->server;
-}
-
-const struct credentials *api_client_credentials(const struct api_client *client)
-{
-	return client->credentials;
 }

@@ -14,18 +14,22 @@
 #include "sources/api_http.h"
 #include "sources/credentials.h"
 
-struct api_client;
+struct api_client {
+	struct api_http *http; /* to make requests */
+	struct credentials *credentials;
+
+	/* its own */
+	struct event *quiet; /* looks whether anything comes */
+	struct event *dead;  /* the ping was not answered */
+	struct api_call *ping;
+	unsigned int n_posts;
+};
 
 /* ready and arg of the credentials' configuration are the client's own to set. */
 int api_client_new(struct event_base *loop, const struct credentials_config *config,
 		   struct api_client **ret, struct err *err);
 /* Requests under way are cancelled. Accepts NULL, returns NULL. */
 struct api_client *api_client_free(struct api_client *client);
-
-struct api_http *api_client_http(const struct api_client *client); /* to make requests */
-void api_client_doubt(struct api_client *client); /* 401: credentials are read again */
-const char *api_client_server(const struct api_client *client);
-const struct credentials *api_client_credentials(const struct api_client *client);
 
 /*
  * Creates an object: path is that of its collection, json the object. done gets the status (0: none

@@ -19,16 +19,11 @@
 #define IDLE_MAX     4u /* connections that nothing uses */
 #define CALL_HEADERS 5u
 
-struct link {
-	struct link *next;
-	struct api_link *link;
-};
-
 struct api_http {
 	struct event_base *loop;
 	struct event *sweep;
 	struct api_call *calls; /* a list, in the order of their start */
-	struct link *links;     /* a list, the newest first */
+	struct api_link *links; /* a list, the newest first */
 	bool unasked;           /* a call was started since ask() */
 	void (*ask)(void *arg);
 	void *ask_arg;
@@ -206,17 +201,15 @@ static size_t count_calls(const struct api_http *http, const struct api_link *li
 }
 
 /* Room now, or soon: one that opens is for everyone if it may speak HTTP/2, else for one. */
-static bool takes(const struct link *at, const struct api_call *call)
+static bool takes(const struct api_link *link, const struct api_call *call)
 {
-	const struct api_link *link = at->link;
-	const struct api_route *route = api_link_route(link);
+	const struct api_route *route = link->route;
 
 	if (route != call->route)
 		return false;
-	if (api_link_state(link) == API_LINK_OPENING)
+	if (link->state == API_LINK_OPENING)
 		return (route->tls && !route->no_h2) || count_calls(call->http, link) == 0;
-	return api_link_has_room(link) &&
-	       (api_link_is_h2(link) || count_calls(call->http, link) == 0);
+	return api_link_has_room(link) && (link->h2 || count_calls(call->http, link) == 0);
 }
 
 static void on_changed(void *arg)
@@ -224,39 +217,35 @@ static void on_changed(void *arg)
 	sweep_soon(arg);
 }
 
-static struct link *add_link(struct api_http *http, struct api_route *route)
+static struct api_link *add_link(struct api_http *http, struct api_route *route)
 {
 	const struct api_link_owner owner = {
 		.handler = {on_head, on_data, on_end},
 		.changed = on_changed,
 		.arg = http,
 	};
-	struct link *at = xcalloc(1, sizeof(*at));
+	struct api_link *link = api_link_new(http->loop, route, &owner);
 
-	at->link = api_link_new(http->loop, route, &owner);
-	at->next = http->links;
-	http->links = at;
-	return at;
+	link->next = http->links;
+	http->links = link;
+	return link;
 }
 
 static void find_link(struct api_call *call)
 {
-	struct link *at = call->http->links;
+	struct api_link *link = call->http->links;
 
-	while (at && !takes(at, call))
-		at = at->next;
-	if (!at)
-		at = add_link(call->http, call->route);
-	call->link = at->link;
+	while (link && !takes(link, call))
+		link = link->next;
+	call->link = link ? link : add_link(call->http, call->route);
 }
 
-static void drop_link(struct link **at)
+static void drop_link(struct api_link **at)
 {
-	struct link *gone = *at;
+	struct api_link *gone = *at;
 
 	*at = gone->next;
-	api_link_free(gone->link);
-	free(gone);
+	api_link_free(gone);
 }
 
 /* -- the sweep -- */
@@ -264,18 +253,15 @@ static void drop_link(struct link **at)
 /* A call that waits for a connection: that has opened, for others too, or never will. */
 static void place(struct api_call *call)
 {
-	enum api_failure failure;
-	const char *problem;
+	const struct api_link *link = call->link;
 	struct err err;
 
-	if (call->link && api_link_state(call->link) == API_LINK_CLOSED) {
-		problem = api_link_problem(call->link, &failure);
+	if (link && link->state == API_LINK_CLOSED) {
 		call->link = NULL;
-		end_call(call, failure, problem);
+		end_call(call, link->failure, link->problem);
 		return;
 	}
-	if (call->link && api_link_state(call->link) == API_LINK_OPEN &&
-	    !api_link_has_room(call->link))
+	if (link && link->state == API_LINK_OPEN && !api_link_has_room(link))
 		call->link = NULL; /* another was quicker */
 	if (!call->link)
 		find_link(call);
@@ -294,8 +280,8 @@ static void place_calls(struct api_http *http)
 	for (struct api_call *call = http->calls; call; call = call->next)
 		if (call->route && !is_over(call) && !call->sent)
 			place(call);
-	for (struct link *at = http->links; at; at = at->next)
-		api_link_flush(at->link);
+	for (struct api_link *link = http->links; link; link = link->next)
+		api_link_flush(link);
 }
 
 /* The first that is over goes; its owner may do anything meanwhile. */
@@ -330,8 +316,8 @@ static bool is_useless(const struct api_http *http, const struct api_link *link,
 {
 	if (count_calls(http, link) > 0)
 		return false;
-	return api_link_state(link) != API_LINK_OPEN || !api_link_has_room(link) ||
-	       api_link_route(link) != http->route || ++*n_idle > IDLE_MAX;
+	return link->state != API_LINK_OPEN || !api_link_has_room(link) ||
+	       link->route != http->route || ++*n_idle > IDLE_MAX;
 }
 
 static void on_sweep(evutil_socket_t fd attr_unused, short what attr_unused, void *arg)
@@ -346,8 +332,8 @@ static void on_sweep(evutil_socket_t fd attr_unused, short what attr_unused, voi
 	place_calls(http);
 	while (end_one(http))
 		;
-	for (struct link **at = &http->links; *at;)
-		if (is_useless(http, (*at)->link, &n_idle))
+	for (struct api_link **at = &http->links; *at;)
+		if (is_useless(http, *at, &n_idle))
 			drop_link(at);
 		else
 			at = &(*at)->next;

@@ -7,24 +7,6 @@
 #include "sources/api_h1.h"
 #include "sources/api_h2.h"
 
-struct api_link {
-	struct api_route *route;
-	struct api_link_owner owner;
-	struct api_conn *conn;
-	enum api_link_state state;
-	enum api_failure failure; /* of a closed one */
-	char *problem;
-
-	struct api_h2 *h2; /* NULL: HTTP/1.1 */
-
-	struct api_h1 *h1;
-	void *arg;          /* of the request under way by HTTP/1.1; NULL: none */
-	bool repeatable;    /* it may be sent again if nothing of an answer has come */
-	bool answered;      /* something has */
-	unsigned int n_old; /* requests before it */
-	struct text out;
-};
-
 /* -- the end -- */
 
 /* All requests end with it, the link remains for its owner to see. */
@@ -192,30 +174,9 @@ struct api_link *api_link_free(struct api_link *link)
 
 /* -- requests -- */
 
-const struct api_route *api_link_route(const struct api_link *link)
-{
-	return link->route;
-}
-
-enum api_link_state api_link_state(const struct api_link *link)
-{
-	return link->state;
-}
-
-bool api_link_is_h2(const struct api_link *link)
-{
-	return link->h2 != NULL;
-}
-
 bool api_link_has_room(const struct api_link *link)
 {
 	return link->state == API_LINK_OPEN && (link->h2 ? api_h2_is_open(link->h2) : !link->arg);
-}
-
-const char *api_link_problem(const struct api_link *link, enum api_failure *ret_failure)
-{
-	*ret_failure = link->failure;
-	return link->problem;
 }
 
 int api_link_start(struct api_link *link, const struct api_exchange *exchange, void *arg,

@@ -12,8 +12,6 @@
 #include "sources/api_conn.h"
 #include "sources/api_exchange.h"
 
-struct api_link;
-
 enum api_link_state {
 	API_LINK_OPENING = 0,
 	API_LINK_OPEN,
@@ -27,18 +25,31 @@ struct api_link_owner {
 	void *arg;
 };
 
+struct api_link {
+	struct api_link *next; /* in a list of the owner */
+	struct api_route *route;
+	enum api_link_state state;
+	enum api_failure failure; /* of a closed one */
+	char *problem;
+	struct api_h2 *h2; /* NULL: HTTP/1.1 */
+
+	/* api_link.c's own */
+	struct api_link_owner owner;
+	struct api_conn *conn;
+	struct api_h1 *h1;
+	void *arg;          /* of the request under way by HTTP/1.1; NULL: none */
+	bool repeatable;    /* it may be sent again if nothing of an answer has come */
+	bool answered;      /* something has */
+	unsigned int n_old; /* requests before it */
+	struct text out;
+};
+
 struct api_link *api_link_new(struct event_base *loop, struct api_route *route,
 			      const struct api_link_owner *owner);
 /* Requests under way are not told. Accepts NULL, returns NULL. */
 struct api_link *api_link_free(struct api_link *link);
 
-const struct api_route *api_link_route(const struct api_link *link);
-enum api_link_state api_link_state(const struct api_link *link);
-bool api_link_is_h2(const struct api_link *link);
 bool api_link_has_room(const struct api_link *link); /* it is open and takes a request now */
-/* Why it is closed. */
-const char *api_link_problem(const struct api_link *link, enum api_failure *ret_failure);
-
 /* Only where there is room. The exchange's body must stay until its end; arg is for the handler. */
 int api_link_start(struct api_link *link, const struct api_exchange *exchange, void *arg,
 		   struct err *err);

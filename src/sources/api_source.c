@@ -186,6 +186,11 @@ static void on_listed(void *arg)
 		check_synced(stream->source);
 }
 
+static const char *server_of(const struct api_source *source)
+{
+	return credentials_access(source->client->credentials)->server;
+}
+
 /* No stream fails any more for a reason that concerns all: tells it, if that was told. */
 static void check_answers(struct api_source *source)
 {
@@ -195,8 +200,7 @@ static void check_answers(struct api_source *source)
 		if (source->streams[i].failing)
 			return;
 	if (source->said) {
-		snprintf(text, sizeof(text), "The API server %s answers again",
-			 api_client_server(source->client));
+		snprintf(text, sizeof(text), "The API server %s answers again", server_of(source));
 		source->report(source->report_arg, LOG_SEVERITY_INFO, text);
 	}
 	source->said = 0;
@@ -212,12 +216,11 @@ static void on_failed(void *arg, enum api_failure failure, const char *reason)
 
 	stream->failing = !how->alone;
 	if (failure == API_FAILURE_UNAUTHORISED)
-		api_client_doubt(source->client);
+		credentials_doubt(source->client->credentials);
 	if (!(*said & 1u << failure)) {
-		snprintf(text, sizeof(text), "%s %s%s%s%s: %s%s", how->before,
-			 api_client_server(source->client), how->behind,
-			 how->alone ? " about " : "", how->alone ? stream->plural : "", reason,
-			 source->synced ? "; what is known stays in force" : "");
+		snprintf(text, sizeof(text), "%s %s%s%s%s: %s%s", how->before, server_of(source),
+			 how->behind, how->alone ? " about " : "", how->alone ? stream->plural : "",
+			 reason, source->synced ? "; what is known stays in force" : "");
 		source->report(source->report_arg, how->severity, text);
 	}
 	*said |= 1u << failure;
@@ -358,7 +361,7 @@ static void get(void *arg, const char *target, bool is_stream)
 	};
 	const struct api_http_handler handler = {on_status, on_data, on_done, stream};
 
-	stream->call = api_http_start(api_client_http(stream->source->client), &request, &handler);
+	stream->call = api_http_start(stream->source->client->http, &request, &handler);
 }
 
 static void stop(void *arg)
@@ -513,7 +516,7 @@ int api_source_start(struct event_base *loop, const struct api_source_config *co
 		api_source_free(source);
 		return r;
 	}
-	api_http_observe(api_client_http(source->client), config->seen, config->seen_arg);
+	api_http_observe(source->client->http, config->seen, config->seen_arg);
 	source->node_grace = loop_timer(loop, on_node_grace, source);
 	for (enum object_kind id = 0; id < OBJECT_KIND_COUNT; id++)
 		if (has_stream(source, id))

@@ -77,7 +77,7 @@ static struct conntrack_flow flow_of(uint8_t protocol, const char *to, uint16_t 
 static void see_all(struct lab *lab, const struct conntrack_flow *v, size_t n, bool keep)
 {
 	lab->flows = service_flows_new(lab->model, lab->service, NULL, keep);
-	for (size_t i = 0; i < service_flows_n_filters(lab->flows); i++) {
+	for (size_t i = 0; i < lab->flows->n_fronts; i++) {
 		const struct conntrack_filter *filter = service_flows_filter(lab->flows, i);
 
 		for (size_t j = 0; j < n; j++)
@@ -126,7 +126,7 @@ static void flows_are_counted_by_backend_and_state(void **state)
 				  "total                      4      2            1          1     "
 				  "   20       2000   \n");
 	assert_int_equal(flows_print_strays(lab->flows), 0);
-	assert_int_equal(service_flows_n_kept(lab->flows), 0);
+	assert_int_equal(lab->flows->n_kept, 0);
 }
 
 static void who_is_no_endpoint_any_more_is_marked(void **state)
@@ -162,7 +162,7 @@ static void a_port_that_is_its_own_node_port_counts_once(void **state)
 
 	lab->service->ports[0].port = 30080;
 	see_all(lab, v, ARRAY_SIZE(v), false);
-	assert_int_equal(service_flows_backend(lab->flows, 0)->flows, 2);
+	assert_int_equal(lab->flows->backends[0]->flows, 2);
 }
 
 static void a_number_may_be_a_node_port_and_a_port_of_another(void **state)
@@ -182,8 +182,8 @@ static void a_number_may_be_a_node_port_and_a_port_of_another(void **state)
 	model_set_service(lab->model, other);
 	see_all(lab, v, ARRAY_SIZE(v), false);
 	assert_int_equal(flows_print_strays(lab->flows), 1); /* of "admin", which has no endpoint */
-	assert_string_equal(service_flows_backend(lab->flows, 0)->port->name, "http");
-	assert_int_equal(service_flows_backend(lab->flows, 0)->flows, 1);
+	assert_string_equal(lab->flows->backends[0]->port->name, "http");
+	assert_int_equal(lab->flows->backends[0]->flows, 1);
 }
 
 static void only_the_ports_asked_for_are_looked_at(void **state)
@@ -192,10 +192,10 @@ static void only_the_ports_asked_for_are_looked_at(void **state)
 	const bool dns[] = {false, true};
 
 	lab->flows = service_flows_new(lab->model, lab->service, dns, false);
-	assert_int_equal(service_flows_n_filters(lab->flows), 2); /* cluster IP, external IP */
+	assert_int_equal(lab->flows->n_fronts, 2); /* cluster IP, external IP */
 	assert_int_equal(service_flows_filter(lab->flows, 0)->protocol, IPPROTO_UDP);
 	assert_int_equal(service_flows_filter(lab->flows, 0)->dst_port, 53);
-	assert_int_equal(service_flows_n_backends(lab->flows), 2);
+	assert_int_equal(lab->flows->n_backends, 2);
 }
 
 static void states_have_names(void **state attr_unused)

@@ -32,8 +32,9 @@ static void make_match(struct rule *rule, unsigned int kind, struct arena *arena
 		rule_source(rule, true, &prefix);
 		break;
 	case 6:
-		rule_source_addr(rule, &address);
-		break; /* written without its length */
+		prefix.length = 30;
+		rule_source(rule, false, &prefix);
+		break;
 	case 7:
 		rule_destination_addr(rule, &address);
 		break;
@@ -45,9 +46,11 @@ static void make_match(struct rule *rule, unsigned int kind, struct arena *arena
 		rule_interface(rule, false, arena_strdup(arena, "one"));
 		break;
 	case 10:
+		rule_protocol(rule, PROTOCOL_TCP);
 		rule_port(rule, 1);
 		break;
 	case 11:
+		rule_protocol(rule, PROTOCOL_TCP);
 		rule_port(rule, 2);
 		break;
 	case 12:

@@ -16,10 +16,10 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / 'tests' / name) for name in ('', 'serving', 'load')]
+sys.path[:0] = [str(ROOT / 'tests' / name) for name in ('', 'load')]
 
 import report  # noqa: E402
-from crowd import Crowd  # noqa: E402
+from lab.crowd import Crowd  # noqa: E402
 from page import cpu_s  # noqa: E402
 
 MOVING = 20

@@ -17,10 +17,10 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / 'tests' / name) for name in ('', 'serving', 'load')]
+sys.path[:0] = [str(ROOT / 'tests' / name) for name in ('', 'load')]
 
 import report  # noqa: E402
-from crowd import SERVICES_FROM, Crowd, text  # noqa: E402
+from lab.crowd import SERVICES_FROM, Crowd, text  # noqa: E402
 
 READERS, MOVING = 3, 20
 BAR = 1.10

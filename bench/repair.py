@@ -18,10 +18,10 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / 'tests' / name) for name in ('', 'serving', 'load')]
+sys.path[:0] = [str(ROOT / 'tests' / name) for name in ('', 'load')]
 
 import report as report_part  # noqa: E402
-from crowd import SERVICES_FROM, Crowd, text  # noqa: E402
+from lab.crowd import SERVICES_FROM, Crowd, text  # noqa: E402
 
 SINGLE, FLUSHES = 9, 3
 SINGLE_BAR_MS, FLUSH_BAR_MS, COLD_BAR = 200, 500, 1.5

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The status page as tests see it: by its roles and ids, as a person or a screen reader would."""
 
-from host import METRICS
+from lab.host import METRICS
 from lab.log import PATIENCE
 
 ORIGIN = f"http://127.0.0.1:{METRICS}/"

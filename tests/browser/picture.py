@@ -10,10 +10,10 @@ import sys
 import time
 
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-sys.path[:0] = [TESTS, os.path.join(TESTS, "serving"), os.path.join(TESTS, "browser")]
+sys.path[:0] = [TESTS, os.path.join(TESTS, "browser")]
 
 import webdriver  # noqa: E402
-from host import Host, Pod  # noqa: E402
+from lab.host import Host, Pod  # noqa: E402
 from lab.manifests import Endpoint, Service  # noqa: E402
 from page import Page  # noqa: E402
 

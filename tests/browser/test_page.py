@@ -5,7 +5,7 @@ import os
 import statistics
 import sys
 
-from host import HEALTH
+from lab.host import HEALTH
 from lab.log import SLOWNESS
 from page import ORIGIN
 

@@ -24,7 +24,7 @@ import textwrap
 
 from api import Api
 from lab import rpc
-from lab.topology import Lab, Namespace, quick_ipv6, wait_for
+from lab.topology import Lab, Namespace, Refused, quick_ipv6, wait_for
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 NODE = 'node1'
@@ -39,7 +39,7 @@ TUNNEL_PORT = 3128
 TOKEN = secrets.token_hex(16)
 
 
-class Missing(Exception):
+class Missing(Refused):
     """A program that cannot be had here, such as a Go tool chain to build Kubernetes with."""
 
 

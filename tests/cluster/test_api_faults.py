@@ -16,10 +16,11 @@ import objects
 import rules
 from lab import scrape
 from lab.daemon import program
+from lab.required import made_or_skipped
 from lab.topology import wait_for
 from objects import away, here, port
 from proxies import FAMILIES, FLAGS as OWN_FLAGS, Pair, Proxy
-from stage import API, CLUSTER_CIDR, PORT, Missing, Stage, old_etcd
+from stage import API, CLUSTER_CIDR, PORT, Stage, old_etcd
 from world import World
 
 OUTAGE = float(os.environ.get('PORTOLAN_OUTAGE', '10'))
@@ -262,13 +263,7 @@ def test_reader_that_stops_reading(stage, world):
 
 def test_old_etcd_without_streamed_lists():
     """A list in pages instead, in the end the same."""
-    try:
-        stage = Stage(etcd=old_etcd())
-    except Missing as reason:
-        if os.environ.get('CI') == 'true':
-            raise
-        pytest.skip(str(reason))
-    with stage:
+    with made_or_skipped(lambda: Stage(etcd=old_etcd())) as stage:
         stage.api.create(objects.node())
         world = filled(stage)
         stage.api.create_all([objects.service('faults', f'more{number}', families=(4,)) for number in range(PAGE)])

@@ -7,9 +7,10 @@ import subprocess
 import pytest
 
 import objects
-from lab.topology import Refused, wait_for
+from lab.required import made_or_skipped
+from lab.topology import wait_for
 from proxies import Pair
-from stage import CLUSTER_CIDR, PORT, Missing, Stage
+from stage import CLUSTER_CIDR, PORT, Stage
 
 FLAGS = (f'--cluster-cidr={CLUSTER_CIDR}',)
 #: Both may have waited longer and longer before they try again.
@@ -70,13 +71,7 @@ class Strict(Stage):
 
 @pytest.fixture(scope='module')
 def stage():
-    try:
-        stage = Strict()
-    except (Missing, Refused) as reason:
-        if os.environ.get('CI') == 'true':
-            raise
-        pytest.skip(str(reason))
-    with stage:
+    with made_or_skipped(Strict) as stage:
         stage.control_plane.ip(f'addr add {OTHER_ADDRESS}/24 dev links')
         stage.api.create(objects.node())
         yield stage

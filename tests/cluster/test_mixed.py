@@ -13,7 +13,7 @@ import pytest
 
 import rules
 from objects import addresses, away, here, port
-from proxies import FAMILIES, PATIENCE, TOOLS, Mirror, Pair, Proxy, marker_chain
+from proxies import FAMILIES, PATIENCE, TOOLS, Mirror, Pair, marker_chain
 from lab.daemon import program
 from lab.topology import wait_for
 from stage import CLUSTER_CIDR, NODE

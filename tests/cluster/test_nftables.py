@@ -2,30 +2,26 @@
 """The nftables modes of kube-proxy and Portolan below the same API server: packets must have the same fate.
 
 The tables look nothing alike, so they are compared by what they do: every packet of a grid is led through what
-the two kernels hold (tests/nftables/evaluator.py), and ends at the same endpoints with the same chances, with the same
+the two kernels hold (lab/nft_evaluator.py), and ends at the same endpoints with the same chances, with the same
 source address, or is refused or dropped by both.
 """
 import json
 import os
 import random
 import re
-import sys
 import time
 
 import pytest
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(os.path.dirname(HERE), 'nftables')]
-
-from evaluator import Packet, Table, evaluate, updates  # noqa: E402
-from lab.check import served  # noqa: E402
-from lab.daemon import program  # noqa: E402
-from lab.topology import wait_for  # noqa: E402
-from objects import Pod, addresses, away, here, port, service  # noqa: E402
-from proxies import FAMILIES, PATIENCE, Pair, forget  # noqa: E402
-from stage import NODE  # noqa: E402
-from test_settings import CIDRS  # noqa: E402
-from world import World  # noqa: E402
+from lab.check import served
+from lab.daemon import program
+from lab.nft_evaluator import Packet, Table, evaluate, updates
+from lab.topology import wait_for
+from objects import Pod, addresses, away, here, port, service
+from proxies import FAMILIES, PATIENCE, Pair, forget
+from stage import NODE
+from test_settings import CIDRS
+from world import World
 
 PACKETS = int(os.environ.get('PORTOLAN_PACKETS', '250'))
 MODE = '--proxy-mode=nftables'

@@ -1,12 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-import os
-import sys
-
 import pytest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
-
-import node as nodes  # noqa: E402
+import node as nodes
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import ipaddress
 import shlex
 from dataclasses import replace
 
-from trace import Flow, World
+from lab.iptables_evaluator import Flow, World
 
 FIELDS = {'saddr': lambda p: p.source, 'daddr': lambda p: p.destination}
 

@@ -5,7 +5,7 @@ import pytest
 import oracle
 from cases import FORMATS, all_cases
 from harness import run_render, same
-from trace import check_jumps
+from lab.iptables_evaluator import check_jumps
 
 CASES = all_cases()
 MATRIX = [pytest.param(case, family, output, id=f'{case.name}-ipv{family}-{output}')

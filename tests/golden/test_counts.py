@@ -5,7 +5,7 @@ import pytest
 import oracle
 from harness import HERE, endpoint, node_object, run_render, same, service, slice_of, write_objects
 from cases import Case
-from trace import parse, sort_rules
+from lab.iptables_evaluator import parse, sort_rules
 
 FLAGS = ['--node-name=node', '--cluster-cidr=10.0.0.0/8']
 

@@ -13,7 +13,7 @@ import oracle
 from harness import run_render, write_objects
 from nft_trace import Nft
 from test_random import Cluster
-from trace import Flow, Packet, Rules
+from lab.iptables_evaluator import Flow, Packet, Rules
 
 SEEDS = [int(os.environ['PORTOLAN_SEED'])] if 'PORTOLAN_SEED' in os.environ else range(101, 161)
 EVERYWHERE = '--nodeport-addresses=0.0.0.0/0,::/0'   # what iptables mode does by itself

@@ -11,7 +11,7 @@ import pytest
 
 import oracle
 from harness import NODE, endpoint, node_object, run_render, service, slice_of, write_objects
-from trace import Flow, Packet, Rules, check_jumps, parse
+from lab.iptables_evaluator import Flow, Packet, Rules, check_jumps, parse
 
 
 class World:

@@ -12,7 +12,7 @@ import pytest
 
 import oracle
 from harness import endpoint, node_object, run_render, same, service, slice_of, write_objects
-from trace import check_jumps
+from lab.iptables_evaluator import check_jumps
 
 SEEDS = [int(os.environ['PORTOLAN_SEED'])] if 'PORTOLAN_SEED' in os.environ else range(1, 61)
 ZONES = ('east', 'west', 'north')

@@ -3,30 +3,18 @@
 
     PORTOLAN_HOSTILE_SECONDS=N   how long each attack lasts
     PORTOLAN_SEED=N              another draw
-
-Where the machine gives us no namespaces the tests are skipped, with the reason; PORTOLAN_LAB_REQUIRED=1 makes that a failure.
 """
 import os
-import sys
 
 import pytest
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.dirname(HERE), HERE]
-
-from lab.topology import Refused  # noqa: E402
-from siege import Siege  # noqa: E402
+from lab.required import made_or_skipped
+from siege import Siege
 
 SEED = int(os.environ.get("PORTOLAN_SEED") or "15")
 
 
 @pytest.fixture(scope="module", params=["iptables", "nftables"])
 def siege(request):
-    try:
-        it = Siege(request.param, SEED)
-    except Refused as refusal:
-        if os.environ.get("PORTOLAN_LAB_REQUIRED"):
-            raise
-        pytest.skip(str(refusal))
-    yield it
-    it.close()
+    with made_or_skipped(Siege, request.param, SEED) as it:
+        yield it

@@ -48,7 +48,7 @@ Answer = namedtuple("Answer", "pod source port error start seconds")
 
 
 class Refused(Exception):
-    """This machine does not let us make namespaces."""
+    """This machine does not let us have what a test needs, such as namespaces."""
 
 
 def answers(results):

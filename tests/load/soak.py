@@ -16,14 +16,12 @@ import signal
 import sys
 import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-TESTS = os.path.dirname(HERE)
 if __name__ == "__main__":
-    sys.path[:0] = [TESTS, *(os.path.join(TESTS, name) for name in ("serving", "nftables", "golden")), HERE]
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-import dump  # noqa: E402
-from crowd import Crowd  # noqa: E402
-from host import ADDRESSES  # noqa: E402
+from lab import nft_dump as dump  # noqa: E402
+from lab.crowd import Crowd  # noqa: E402
+from lab.host import ADDRESSES  # noqa: E402
 from lab.daemon import program  # noqa: E402
 from lab.listing import ordered  # noqa: E402
 from lab.topology import Namespace, wait_for  # noqa: E402

@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from host import ADDRESSES, HEALTH, METRICS
+from lab.host import ADDRESSES, HEALTH, METRICS
 from lab import manifests
 
 QUIET = "PORTOLAN_QUIET" in os.environ

@@ -6,7 +6,7 @@ sometimes; external addresses may be asked for twice.
 """
 import random
 
-from evaluator import Packet
+from lab.nft_evaluator import Packet
 from lab import topology
 
 FAMILIES = (4, 6)

@@ -9,7 +9,7 @@ from fractions import Fraction
 from ipaddress import ip_address, ip_network
 
 import oracle
-from evaluator import Outcome
+from lab.nft_evaluator import Outcome
 
 CLUSTER, EXTERNAL, BALANCER = 'cluster', 'external', 'balancer'
 

@@ -8,8 +8,8 @@ import json
 
 import pytest
 
-import dump
-from evaluator import Table
+from lab import nft_dump as dump
+from lab.nft_evaluator import Table
 from lab.manifests import Service
 from lab.topology import Namespace
 

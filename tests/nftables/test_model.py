@@ -3,7 +3,7 @@
 
 Three questions are asked of what the kernel holds, both families: is it what a program that starts now would have
 written; is it consistent in itself; and does it do with random packets what the objects ask for? The last is
-answered by walking the rules as the kernel would (evaluator.py), and from the objects alone (reference.py).
+answered by walking the rules as the kernel would (lab/nft_evaluator.py), and from the objects alone (reference.py).
 
 A failure names the seed; PORTOLAN_SEED=N runs that one alone, PORTOLAN_STEPS=N makes it longer.
 """
@@ -12,8 +12,8 @@ from ipaddress import ip_address, ip_network
 
 import pytest
 
-import dump
-from evaluator import evaluate, updates
+from lab import nft_dump as dump
+from lab.nft_evaluator import evaluate, updates
 from generator import FAMILIES, Cluster as State
 from lab import manifests, topology
 from lab.daemon import FLAGS, Daemon

@@ -9,8 +9,8 @@ import copy
 
 import pytest
 
-import dump
-from evaluator import ONE, Machine, State, ip_address, outcome, updates, Packet
+from lab import nft_dump as dump
+from lab.nft_evaluator import ONE, Machine, State, ip_address, outcome, updates, Packet
 from lab.manifests import Service
 from lab.topology import NODE
 

@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from host import Pod
+from lab.host import Pod
 from lab.manifests import Service
 
 LIMIT = 100

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from host import ADDRESSES, HEALTH, METRICS, NODE, Pod
+from lab.host import ADDRESSES, HEALTH, METRICS, NODE, Pod
 from lab.manifests import Endpoint, Service
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z$")

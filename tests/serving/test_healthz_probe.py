@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from host import ADDRESSES, HEALTH, NODE, Pod
+from lab.host import ADDRESSES, HEALTH, NODE, Pod
 from lab.manifests import Service
 
 #: by name: the daemon's flags, and what somebody else does

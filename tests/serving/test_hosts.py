@@ -6,7 +6,7 @@ A web site can make its own name point to a node. What a browser there sends has
 
 import pytest
 
-from host import ADDRESSES, HEALTH, METRICS, Pod
+from lab.host import ADDRESSES, HEALTH, METRICS, Pod
 from lab.manifests import Service
 
 ABOUT_THE_CLUSTER = ["/", "/status/events", "/status/explain?dest=10.96.0.10:80", "/status/chart.svg", "/metrics", "/metrics/slis",

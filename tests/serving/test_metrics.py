@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from host import METRICS, Pod
+from lab.host import METRICS, Pod
 from lab import scrape
 from lab.manifests import Service
 from lab.prometheus import promtool

@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from host import ADDRESSES, HEALTH, Pod
+from lab.host import ADDRESSES, HEALTH, Pod
 from lab.manifests import Service
 from lab.prometheus import Prometheus, promtool
 

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from host import METRICS, Pod
+from lab.host import METRICS, Pod
 from lab.manifests import Service
 from lab.prometheus import promtool
 

@@ -14,7 +14,7 @@ import time
 
 import pytest
 
-from host import ADDRESSES, HEALTH, METRICS, NODE
+from lab.host import ADDRESSES, HEALTH, METRICS, NODE
 from lab.daemon import program
 from scripted_api import message
 from test_status_page import FOLLOW

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from host import HEALTH, METRICS, NODE
+from lab.host import HEALTH, METRICS, NODE
 from lab.daemon import program
 
 #: Asks for everything that an unprivileged client can have.

@@ -9,7 +9,8 @@ import time
 import pytest
 
 from lab.daemon import SOURCE, program
-from lab.topology import Lab, Refused, wait_for
+from lab.required import made_or_skipped
+from lab.topology import Lab, wait_for
 
 DEMO = os.path.join(SOURCE, "demo", "run")
 LIMIT = 60
@@ -20,12 +21,7 @@ USERS = {"plain": {}, "user-namespace": {"PORTOLAN_LAB_USERNS": "1"}}
 
 @pytest.fixture(scope="module", autouse=True)
 def allowed():
-    try:
-        Lab(pods=0).close()
-    except Refused as refusal:
-        if os.environ.get("PORTOLAN_LAB_REQUIRED"):
-            raise
-        pytest.skip(str(refusal))
+    made_or_skipped(Lab, pods=0).close()
 
 
 @pytest.fixture(autouse=True)

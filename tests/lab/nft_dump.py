@@ -8,7 +8,7 @@ service port. What packets have written is left out.
 import json
 import re
 
-from evaluator import Table
+from lab.nft_evaluator import Table
 
 NAMES = {4: 'ip', 6: 'ip6'}
 SLOTS = ('endpoints', 'local-endpoints', 'nodeport-endpoints', 'nodeport-local-endpoints')

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tools of this folder are tested first: the reader, the checker and the packet tracer of trace.py."""
+"""The tools of these tests are tested first: the reader, the checker and the packet tracer of lab/iptables_evaluator.py."""
 import pytest
 
-from trace import Flow, Packet, Rules, check_jumps, parse, sort_rules
+from lab.iptables_evaluator import Flow, Packet, Rules, check_jumps, parse, sort_rules
 
 EMPTY = '*filter\nCOMMIT\n*nat\nCOMMIT\n'
 

@@ -20,7 +20,7 @@ import re
 import sys
 import time
 
-from host import ADDRESSES, Host
+from lab.host import ADDRESSES, Host
 from lab import manifests
 
 ENDPOINTS = 5

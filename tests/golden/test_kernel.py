@@ -4,7 +4,6 @@
 Proves that iptables-restore takes the text, that the daemon writes the same over netlink, and that --format=save foretells
 the listing, for iptables 1.8.9 with the nf_tables kernel interface. Each case has a network namespace of its own.
 """
-import os
 import pathlib
 import shutil
 import subprocess
@@ -15,6 +14,7 @@ import pytest
 import oracle
 from cases import all_cases
 from harness import PORTOLAN, same
+from lab.required import own_network
 
 APPLY = pathlib.Path(__file__).with_name('apply.py')
 DAEMON = pathlib.Path(__file__).with_name('daemon.py')
@@ -29,11 +29,7 @@ def in_namespace():
     version = subprocess.run(['/usr/sbin/iptables', '--version'], capture_output=True, text=True, check=False).stdout
     if 'v1.8.9 (nf_tables)' not in version:
         pytest.skip(f'the listing is that of iptables v1.8.9 (nf_tables), not of {version.strip()}')
-    # root needs no user namespace, and may be where there is none to be had (in a chroot)
-    prefix = ['unshare', '--net'] if os.geteuid() == 0 else ['unshare', '--map-root-user', '--net']
-    if subprocess.run([*prefix, 'true'], capture_output=True, check=False).returncode != 0:
-        pytest.skip('needs a network namespace of its own')
-    return prefix
+    return own_network()
 
 
 @pytest.mark.parametrize('case,family', MATRIX)

@@ -7,8 +7,10 @@ service port. What packets have written is left out.
 """
 import json
 import re
+import subprocess
 
 from lab.nft_evaluator import Table
+from lab.required import own_network
 
 NAMES = {4: 'ip', 6: 'ip6'}
 SLOTS = ('endpoints', 'local-endpoints', 'nodeport-endpoints', 'nodeport-local-endpoints')
@@ -30,6 +32,14 @@ def read(namespace, family):
     code, out, err = namespace.run('nft', '-j', 'list', 'table', NAMES[family], 'kube-proxy', check=False)
     assert code == 0, f'nft ended with {code}: {err}'
     return Table(json.loads(out))
+
+
+def loaded(script, family):
+    """What a script for nft, such as `portolan render` prints, makes of an empty host."""
+    command = f'PATH=$PATH:/usr/sbin; nft -f - && nft -j list table {NAMES[family]} kube-proxy'
+    done = subprocess.run([*own_network(), 'sh', '-c', command], input=script, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return Table(json.loads(done.stdout))
 
 
 def groups(values):

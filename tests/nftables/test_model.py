@@ -153,7 +153,9 @@ def test_maps_follow_random_changes(stage, seed):
         for family in FAMILIES:
             check_packets(state, grown, Reference(objects_of(cluster, state), settings, family), family, where)
         state.change()
+        since = len(cluster.daemon.log.lines)
         cluster.daemon.serve(extra=state.objects())
+        assert not [line for line in cluster.daemon.log.lines[since:] if 'full=true' in line], f'{where}: a change led to a full sync'
     check_restart(cluster, twin, seed)
 
 

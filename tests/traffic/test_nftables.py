@@ -1,32 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Table kube-proxy itself: what nft shows of it, that each difference leads to what a fresh start would write, and foreign hands.
-
-The kernel's maps are read with nft and compared with the script of a dry run, which has all elements anew. Only the order of slots
-may differ: who has a slot keeps it.
-"""
+"""Table kube-proxy itself: that a dry run and the daemon write the same, what happens while it changes, and foreign hands."""
 
 import os
 import random
 import re
-import sys
 
 import pytest
 
+from lab import nft_dump
 from lab.check import errors, names, refused_at_once, served
-from lab.manifests import Endpoint, Service, service_cidr
+from lab.manifests import Service, service_cidr
 from lab.topology import NODE, wait_for
-
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "golden"))
-
-from nft_trace import Nft  # noqa: E402
 
 WORDS = {4: "ip", 6: "ip6"}
 CONTAINER = re.compile(r"^\t(?:set|map) (\S+) \{\n(.*?)^\t\}", re.S | re.M)
 ELEMENTS = re.compile(r"elements = \{(.*)\}", re.S)
-DYNAMIC = re.compile(r"(local-)?clients-\d+|full-clients")
-OWN = re.compile(r"(recall|local-recall|remember|clients|local-clients)-(\d+)")  # of a service port, by its number
-ID = re.compile(r"1[0-9a-f]{3}:[0-9a-f]+")
-LINGERING = "hairpin-connections"
 
 
 @pytest.fixture(scope="module", params=["nftables"])
@@ -38,112 +26,11 @@ def listing(cluster, family):
     return cluster.node.run("nft", "list", "table", WORDS[family], "kube-proxy")
 
 
-def kernel_maps(cluster, family):
-    """{name: {key: value}} as nft lists them."""
-    table = Nft("")
-    for name, body in CONTAINER.findall(listing(cluster, family)):
-        table.containers[name] = {}
-        found = ELEMENTS.search(body)
-        for element in re.split(r",\s*\n?\s*", found[1].strip()) if found else ():
-            words = element.replace('"', " ").split()
-            if "comment" in words:
-                at = words.index("comment")
-                words[at:at + 2] = []
-            if DYNAMIC.fullmatch(name):
-                continue
-            table.chains.setdefault(words[-1], [])
-            table.add_element(name, words)
-    return table.containers
-
-
-def wanted_maps(cluster, family):
-    return Nft(cluster.daemon.render(f"--ip-family=ipv{family}")).containers
-
-
-def without_lingering(maps, wanted):
-    """Endpoints that could reach themselves may do so for a while after they left."""
-    return maps | {LINGERING: {key: value for key, value in maps[LINGERING].items() if key in wanted[LINGERING]}}
-
-
-def id_of(number):
-    return f"{0x1000 + (int(number) >> 16):x}:{int(number) & 0xffff:x}"
-
-
-def without_order(maps):
-    """Slots of a destination as a sorted list of endpoints; they must be dense. Ids by where they are used, if they are."""
-    ids = {value[0]: sorted(k for n in ("affinity-ids", "nodeport-affinity-ids") for k, v in maps[n].items() if v == value)[0]
-           for name in ("affinity-ids", "nodeport-affinity-ids") for value in maps[name].values()}
-    ids |= {value[0]: (ids[key[0]], *key[1:]) for key, value in maps["members"].items() if key[0] in ids}
-
-    def named(word):
-        found = OWN.fullmatch(word)
-        return f"{found[1]} of {ids.get(id_of(found[2]), 'nobody')}" if found else ids.get(word, word)
-
-    plain = {}
-    for name, elements in maps.items():
-        if name.endswith("endpoints") and "member" not in name:
-            groups = {}
-            for key, value in elements.items():
-                groups.setdefault(key[:-1], {})[int(key[-1])] = value
-            for key, slots in groups.items():
-                assert sorted(slots) == list(range(len(slots))), (name, key)
-            plain[name] = {key: sorted(slots.values()) for key, slots in groups.items()}
-        elif DYNAMIC.fullmatch(name):
-            plain |= {named(name): {}} if not named(name).endswith("nobody") else {}
-        else:
-            plain[name] = {
-                tuple(named(word) for word in key): tuple(named(word) for word in value)
-                for key, value in elements.items()
-                if not ID.fullmatch(key[0]) or key[0] in ids
-            }
-    return plain
-
-
-class Drawn:
-    """Services that change by chance."""
-
-    def __init__(self, cluster, seed):
-        self.draw = random.Random(seed)
-        self.pods = cluster.pods + cluster.remote_pods
-        self.services = {}
-
-    def service(self, number):
-        draw = self.draw
-        spec = {}
-        if draw.random() < 0.3:
-            spec["externalTrafficPolicy"] = "Local"
-        if draw.random() < 0.2:
-            spec["internalTrafficPolicy"] = "Local"
-        kind = draw.choice(["ClusterIP", "NodePort", "LoadBalancer"])
-        if kind == "ClusterIP":
-            spec.pop("externalTrafficPolicy", None)
-        if kind == "LoadBalancer" and draw.random() < 0.5:
-            ranges = ["192.0.2.0/24", "203.0.113.0/24", "203.0.113.128/25", "2001:db8::/32", "198.51.0.0/16"]
-            spec["loadBalancerSourceRanges"] = draw.sample(ranges, draw.randint(1, 3))
-        states = ["ready", "ready", "ready", "notready", "terminating"]
-        pods = [Endpoint(pod, draw.choice(states)) for pod in draw.sample(self.pods, draw.randint(0, len(self.pods)))]
-        return Service(f"drawn-{number}", number, pods, proto=draw.choice(["TCP", "UDP", "SCTP"]), kind=kind,
-                       external=draw.random() < 0.3, affinity=draw.choice([0, 0, 60, 10800]), **spec)
-
-    def step(self):
-        for number in self.draw.sample(range(150, 170), self.draw.randint(1, 5)):
-            if number in self.services and self.draw.random() < 0.3:
-                del self.services[number]
-            else:
-                self.services[number] = self.service(number)
-        return self.services.values()
-
-
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_after_each_change_the_maps_are_those_of_a_fresh_start(cluster, seed):
-    drawn = Drawn(cluster, seed)
-    for step in range(25):
-        since = len(cluster.daemon.log.lines)
-        cluster.serve(*drawn.step())
-        for family in (4, 6):
-            mine, wanted = kernel_maps(cluster, family), wanted_maps(cluster, family)
-            assert without_order(without_lingering(mine, wanted)) == without_order(wanted), f"seed {seed}, step {step}, IPv{family}"
-        assert not [line for line in cluster.daemon.log.lines[since:] if "full=true" in line], "a change led to a full sync"
+def assert_as_rendered(cluster, family):
+    """The kernel's maps are those of a dry run, which has all elements anew. Only the order of slots may differ: who has a slot keeps it."""
+    wanted = nft_dump.loaded(cluster.daemon.render(f"--ip-family=ipv{family}"), family)
+    mine = nft_dump.read(cluster.node, family)
+    assert nft_dump.differences(nft_dump.canonical(mine), nft_dump.canonical(wanted), nft_dump.LINGERING) == []
 
 
 def everything(cluster):
@@ -159,24 +46,6 @@ def everything(cluster):
             Service(f"sticky-{number}", number + 30, both, kind="LoadBalancer", affinity=600, externalTrafficPolicy="Local"),
         ]
     return made
-
-
-def test_nft_lists_the_table_and_loads_its_listing_again(clusters, family):
-    """Each container with two elements or more: nft gives up on some types of key only then."""
-    cluster = clusters("--nodeport-addresses=192.0.2.0/24,192.168.9.0/24,2001:db8:2::/64,fd00:192:168:9::/64")
-    services = everything(cluster)
-    cluster.serve(*services)
-    sticky = [service for service in services if service.name.startswith("sticky")]
-    for web in sticky:
-        clients = [cluster.lab.distant(family, host) for host in (1, 2, 3)]
-        for target in ((web.cluster_ip[family], web.port), (NODE[family], web.node_port)):
-            served(cluster.client.request(*target, sources=clients))
-    cluster.node.run("nft", "add", "element", WORDS[family], "kube-proxy", "full-clients", "{ 1000:2 timeout 1h, 1000:3 timeout 1h }")
-    text = listing(cluster, family)
-    for name, body in CONTAINER.findall(text):
-        assert len(re.findall(r",\n?", ELEMENTS.search(body)[1])) >= 1, f"{name} has less than two elements"
-    again = load_elsewhere(cluster, text, family)
-    assert without_times(again) == without_times(text)
 
 
 def load_elsewhere(cluster, text, family):
@@ -238,8 +107,7 @@ def test_damage_by_others_is_repaired_at_once(cluster, damage, full):
         cluster.node.run("nft", command.strip())
     for family in (4, 6):
         cluster.daemon.log.wait_line(rf'Sync done" ipFamily="IPv{family}" full={full}', since)
-        mine, wanted = kernel_maps(cluster, family), wanted_maps(cluster, family)
-        assert without_order(without_lingering(mine, wanted)) == without_order(wanted)
+        assert_as_rendered(cluster, family)
         assert served(cluster.node.request(web.cluster_ip[family], web.port, count=5))
 
 

@@ -20,7 +20,7 @@ import signal
 import time
 
 import configuration
-import rules
+from lab import iptables_listing as rules
 import stage as stages
 from api import Refusal, key_of
 from lab.daemon import WRITER, program

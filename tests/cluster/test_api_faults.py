@@ -13,8 +13,7 @@ import time
 import pytest
 
 import objects
-import rules
-from lab import scrape
+from lab import iptables_listing as rules, scrape
 from lab.daemon import program
 from lab.required import made_or_skipped
 from lab.topology import wait_for

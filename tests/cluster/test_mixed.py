@@ -11,7 +11,7 @@ import subprocess
 
 import pytest
 
-import rules
+from lab import iptables_listing as rules
 from objects import addresses, away, here, port
 from proxies import FAMILIES, PATIENCE, TOOLS, Mirror, Pair, marker_chain
 from lab.daemon import program

@@ -23,13 +23,14 @@ import time
 
 import pytest
 
-from lab.listing import ordered
+from lab import iptables_listing
 
 SOURCE = os.environ.get("PORTOLAN_SOURCE") or os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PORTOLAN = os.environ.get("PORTOLAN") or os.path.join(SOURCE, "build", "portolan")
 PATIENCE = 30  # seconds that any single thing may take
 
-TOOLS = [family + kind for family in ("iptables", "ip6tables") for kind in ("", "-save", "-restore")]
+FAMILIES = {4: "iptables", 6: "ip6tables"}
+TOOLS = [family + kind for family in FAMILIES.values() for kind in ("", "-save", "-restore")]
 SYSTEM_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 
 SCRIPT = """#!/bin/sh
@@ -306,9 +307,8 @@ class Node:
     # -- what is there --
 
     def saved(self):
-        """iptables-save of both families, without comments and counters."""
-        text = self.run(os.path.join(self.real, "iptables-save")) + self.run(os.path.join(self.real, "ip6tables-save"))
-        return plain(text)
+        """The rules of each family, in a form that can be compared."""
+        return {family: iptables_listing.lines(self.run(os.path.join(self.real, f"{tool}-save"))) for family, tool in FAMILIES.items()}
 
     def chains(self):
         """How many chains of Services there are."""
@@ -318,14 +318,14 @@ class Node:
         """It grows with every transaction that changes something."""
         return int(self.run("/usr/bin/python3", "-c", GENERATION))
 
-    def wanted(self, manifests=None):
+    def wanted(self):
         """What the same manifests render to."""
-        flags = [manifests if flag == self.manifests and manifests else flag for flag in self.flags]
-        done = subprocess.run(
-            self.inside([PORTOLAN, "render", *flags, "--format=save"]), stdout=subprocess.PIPE, check=True, text=True,
-            stderr=subprocess.DEVNULL, timeout=PATIENCE, env=self.env,
-        )  # fmt: skip
-        return plain(done.stdout)
+        return {family: iptables_listing.lines(self.render(family)) for family in FAMILIES}
+
+    def render(self, family):
+        command = self.inside([PORTOLAN, "render", *self.flags, "--format=save", f"--ip-family=ipv{family}"])
+        return subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True, stderr=subprocess.DEVNULL, timeout=PATIENCE,
+                              env=self.env).stdout
 
     def wait_right(self):
         """Until the kernel holds what the manifests ask for, canaries and all."""
@@ -350,16 +350,3 @@ class Node:
         """Does the pod answer on the Service's address?"""
         client = self.inside(["/usr/bin/python3", "-c", CLIENT, cluster_ip])
         return subprocess.run(client, stderr=subprocess.DEVNULL, check=False, timeout=PATIENCE).returncode == 0
-
-
-def plain(text):
-    """The lines of each family and table, without comments, warnings and counters, services in one order."""
-    tables, lines, family = {}, None, 4
-    for line in text.splitlines():
-        if re.match("# .*ip6tables-save", line):
-            family = 6
-        elif line.startswith("*"):
-            lines = tables.setdefault((family, line), [])
-        elif line and not line.startswith("#"):
-            lines.append(re.sub(r" \[\d+:\d+\]", "", line))
-    return {table: ordered(lines) for table, lines in tables.items()}

@@ -19,11 +19,10 @@ import time
 if __name__ == "__main__":
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from lab import nft_dump as dump  # noqa: E402
+from lab import iptables_listing, nft_dump as dump  # noqa: E402
 from lab.crowd import Crowd  # noqa: E402
-from lab.host import ADDRESSES  # noqa: E402
 from lab.daemon import program  # noqa: E402
-from lab.listing import ordered  # noqa: E402
+from lab.host import ADDRESSES  # noqa: E402
 from lab.topology import Namespace, wait_for  # noqa: E402
 
 SERVICES, MOVING = 2000, 200
@@ -64,21 +63,10 @@ class Twin:
         return state
 
 
-def plain_save(text):
-    """Lines of each table of iptables-save, without counters and comments, services in one order."""
-    tables, lines = {}, None
-    for line in text.splitlines():
-        if line.startswith("*"):
-            lines = tables.setdefault(line, [])
-        elif line and not line.startswith("#") and lines is not None:
-            lines.append(re.sub(r" \[\d+:\d+\]", "", line))
-    return {table: ordered(found) for table, found in tables.items()}
-
-
 def read_state(place, mode):
     if mode == "nftables":
         return {family: dump.read(place, family) for family in (4, 6)}
-    return {family: plain_save(place.run(tool)) for family, tool in ((4, "iptables-save"), (6, "ip6tables-save"))}
+    return {family: place.run(tool) for family, tool in ((4, "iptables-save"), (6, "ip6tables-save"))}
 
 
 def differences(mode, found, wanted):
@@ -88,13 +76,8 @@ def differences(mode, found, wanted):
         if mode == "nftables":
             lines += dump.differences(dump.canonical(found[family]), dump.canonical(wanted[family]), dump.LINGERING)
             lines += dump.chain_differences(found[family], wanted[family]) + dump.picks_agree(found[family])
-            continue
-        for table in set(found[family]) | set(wanted[family]):
-            ours, theirs = set(found[family].get(table, [])), set(wanted[family].get(table, []))
-            lines += [f"IPv{family} {table} too much: {line}" for line in sorted(ours - theirs)]
-            lines += [f"IPv{family} {table} missing: {line}" for line in sorted(theirs - ours)]
-            if not lines and found[family].get(table) != wanted[family].get(table):
-                lines.append(f"IPv{family} {table}: another order")
+        else:
+            lines += iptables_listing.difference(wanted[family], found[family], names=("wanted", "found")).splitlines()
     return lines
 
 

@@ -5,9 +5,9 @@ import time
 
 import pytest
 
+from lab import iptables_listing
 from lab.check import describe, errors, names, served
 from lab.daemon import save
-from lab.listing import ordered
 from lab.manifests import Service
 from lab.topology import NODE
 
@@ -179,4 +179,4 @@ def test_a_restart_changes_no_rule(cluster, family):
 
 
 def rules(cluster, family):
-    return ordered(line for line in save(cluster.lab, family).splitlines() if line.startswith("-"))
+    return iptables_listing.lines(save(cluster.lab, family))

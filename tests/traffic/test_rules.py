@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The kernel holds what the dry run promises: iptables-save equals `portolan render --format=save`."""
 
-import difflib
 import random
-import re
 
 import pytest
 
+from lab import iptables_listing
 from lab.check import served
 from lab.daemon import program, save
-from lab.listing import ordered
 from lab.manifests import Endpoint, Service, cluster_ip
-from lab.topology import wait_for
+from lab.topology import FAMILIES, wait_for
 
 FLAGS = {
     "netlink": {"flags": ("--iptables-writer=netlink",)},
@@ -27,17 +25,15 @@ FLAGS = {
 pytestmark = pytest.mark.only("iptables")  # compares iptables-save
 
 
-def plain(text):
-    """Without times, versions and counters, services in one order."""
-    lines = (re.sub(r"\[\d+:\d+\]$", "[0:0]", line) for line in text.splitlines())
-    return ordered(line for line in lines if line and not line.startswith("#"))
-
-
 def differences(cluster):
-    kernel = plain(save(cluster.lab, 4)) + plain(save(cluster.lab, 6))
-    promised = plain(cluster.daemon.render("--format=save"))
-    assert len(kernel) > 50
-    return "\n".join(difflib.unified_diff(promised, kernel, "promised", "kernel", lineterm="", n=0))
+    """Those of both families, in words."""
+    found = []
+    for family in FAMILIES:
+        kernel = save(cluster.lab, family)
+        assert len(kernel.splitlines()) > 25
+        promised = cluster.daemon.render("--format=save", f"--ip-family=ipv{family}")
+        found.append(iptables_listing.difference(promised, kernel, names=("promised", "kernel")))
+    return "".join(found)
 
 
 def some_services(cluster):
@@ -134,7 +130,7 @@ def test_cleanup_removes_all_but_what_is_shared_with_kubelet(clusters, family):
     cluster.serve(*some_services(cluster))
     cluster.daemon.stop()
     cluster.node.run(program(), "cleanup")
-    left = [line for line in plain(save(cluster.lab, family)) if "KUBE-" in line]
+    left = [line for line in iptables_listing.lines(save(cluster.lab, family)) if "KUBE-" in line]
     assert not [line for line in left if "KUBE-FIREWALL" not in line]
     cluster.daemon.start()
     assert served(cluster.node.request(cluster_ip(family, 110), 80))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What iptables-save printed, in a form in which two listings can be compared.
+"""What iptables-save printed, or `portolan render --format=save`, in a form in which two listings can be compared.
 
-kube-proxy walks a hash map, so the order of services in the four shared chains is free; the order of one service's rules
-is not, nor is any order in another chain. So those four chains are sorted, stably, by the service port that a rule's
+kube-proxy walks a hash map, and Portolan puts a change at the head or at the end, so the order of services in the four shared
+chains is free; the order of one service's rules is not, nor is any order in another chain. So those four chains are sorted, stably, by the service port that a rule's
 comment names, with the rules that must be last kept last. These are one for each address when node ports are
 limited to addresses, again in free order. Counters are left out.
 
@@ -90,11 +90,11 @@ def lines(text, large=False):
     return result
 
 
-def difference(kube_proxy, portolan, large=False):
+def difference(wanted, portolan, large=False, names=('kube-proxy', 'portolan')):
     """A unified diff of two listings; empty when they say the same."""
-    one, other = lines(kube_proxy, large), lines(portolan, large)
-    if not cluster_ips_lead(parse(portolan)['nat']['KUBE-SERVICES'][1]):
+    one, other = lines(wanted, large), lines(portolan, large)
+    if not cluster_ips_lead(parse(portolan).get('nat', {}).get('KUBE-SERVICES', ('', []))[1]):
         other.append('# an entry of a cluster IP stands behind one of another address')
     if one == other:
         return ''
-    return '\n'.join(difflib.unified_diff(one, other, 'kube-proxy', 'portolan', lineterm='', n=1))
+    return '\n'.join(difflib.unified_diff(one, other, *names, lineterm='', n=1))

@@ -49,7 +49,7 @@ def programs(build):
     for path in sorted((build / 'meson-logs').glob('testlog*.json'), key=lambda path: path.stat().st_mtime):
         for line in path.read_text().splitlines():
             entry = json.loads(line)
-            found.setdefault(entry['name'].split(':', 1)[-1], []).append(entry['result'])
+            found.setdefault(entry['name'].split(':', 1)[-1].replace('+alone', ''), []).append(entry['result'])
     return found
 
 

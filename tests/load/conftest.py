@@ -2,7 +2,6 @@
 """The daemon under load, for a while.
 
     PORTOLAN_LOAD_SECONDS=N   how long test_load.py asks
-    PORTOLAN_SOAK_SECONDS=N   how long test_soak.py goes on, in each mode
     PORTOLAN_QUIET=1          nothing else runs on this machine: the bars are asked for, not only what always holds
 """
 import contextlib

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random changes, faults and foreign hands at 2,000 Services, and what must be true in the end.
 
-Every step is drawn from a table: Services change, grow, shrink, go and come back; others delete a rule, a chain, a table
-or everything; files are broken, the daemon is stopped for a moment, asked to death, or told to audit. Now and then
-everything rests, and the kernel is compared with a twin: a namespace that looks the same, in which the program has just
+Every step is drawn from a deck that has all of them: Services change, grow, shrink, go and come back; others delete a rule, a chain, a table
+or everything; files are broken, the daemon is stopped for a moment, asked to death, or told to audit. In the middle
+of a deck and at its end everything rests, and the kernel is compared with a twin: a namespace that looks the same, in which the program has just
 started over nothing. Memory and descriptors are looked at there, too.
 
     soak.py [--seconds N] [--mode iptables|nftables] [--services N]      PORTOLAN_SEED=N repeats the draw
@@ -26,7 +26,7 @@ from lab.host import ADDRESSES  # noqa: E402
 from lab.topology import Namespace, wait_for  # noqa: E402
 
 SERVICES, MOVING = 2000, 200
-REST_EVERY = 20  # s; the first one ends the warm-up
+REST_EVERY = 16  # steps, half of a deck; the first one ends the warm-up
 GROWTH_KIB = 3072
 PATIENCE = 60
 SANITIZED = "PORTOLAN_SANITIZED" in os.environ
@@ -182,17 +182,22 @@ class Soak:
             self.warm = now
         return now
 
-    def run(self, seconds, say=print):
-        end, rest = time.monotonic() + seconds, time.monotonic() + min(REST_EVERY, seconds / 2)
-        while time.monotonic() < end:
-            step = self.draw.choices(list(self.STEPS), list(self.STEPS.values()))[0]
-            step(self)
-            self.counts[step.__name__] = self.counts.get(step.__name__, 0) + 1
-            self.crowd.wait_heard(self.crowd.change(0), PATIENCE)
-            if time.monotonic() > rest:
-                say(f"{sum(self.counts.values())} steps, no difference; %d KiB, %d descriptors" % self.rest())
-                rest = time.monotonic() + REST_EVERY
-        self.rest()
+    def deck(self):
+        """Every step as often as STEPS says, in a drawn order."""
+        steps = [step for step, count in self.STEPS.items() for _ in range(count)]
+        return self.draw.sample(steps, len(steps))
+
+    def run(self, decks=1, seconds=0, say=print):
+        """So many decks, and on until the time is up."""
+        end = time.monotonic() + seconds
+        while decks > 0 or time.monotonic() < end:
+            decks -= 1
+            for number, step in enumerate(self.deck(), 1):
+                step(self)
+                self.counts[step.__name__] = self.counts.get(step.__name__, 0) + 1
+                self.crowd.wait_heard(self.crowd.change(0), PATIENCE)
+                if number % REST_EVERY == 0:
+                    say(f"{sum(self.counts.values())} steps, no difference; %d KiB, %d descriptors" % self.rest())
         # a connection or a sync has some for a moment; a leak stays
         wait_for(lambda: self.crowd.descriptors() <= self.warm[1] + 1, PATIENCE, what=f"there were no more than {self.warm[1]} descriptors")
         memory, descriptors = self.crowd.resident_kib(), self.crowd.descriptors()
@@ -215,7 +220,7 @@ def main():
     try:
         soak = Soak(crowd.begin(), seed)
         crowd.listen()
-        soak.run(given.seconds, lambda text: print(text, flush=True))
+        soak.run(seconds=given.seconds, say=lambda text: print(text, flush=True))
     except (AssertionError, TimeoutError) as error:
         print(error)
         return 1

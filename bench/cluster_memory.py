@@ -21,7 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / 'tests'), str(ROOT / 'tests' / 'cluster')]
 
 import configuration  # noqa: E402
-import objects  # noqa: E402
+from lab import objects  # noqa: E402
 from lab.daemon import program  # noqa: E402
 from lab.topology import wait_for  # noqa: E402
 from stage import CLUSTER_CIDR, Process, Stage  # noqa: E402

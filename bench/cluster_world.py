@@ -27,7 +27,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / 'tests'), str(ROOT / 'tests' / 'cluster')]
 
-import objects  # noqa: E402
+from lab import objects  # noqa: E402
 from lab.topology import Namespace  # noqa: E402
 from stage import Process, Stage, binaries  # noqa: E402
 

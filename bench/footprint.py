@@ -18,7 +18,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / 'tests'), str(ROOT / 'tests' / 'cluster'), str(ROOT / 'bench')]
 
-import objects  # noqa: E402
+from lab import objects  # noqa: E402
 from cluster_memory import fill  # noqa: E402
 from stage import CLUSTER_CIDR, NODE, Process, Stage  # noqa: E402
 

@@ -6,7 +6,7 @@ the tests are skipped as they are where there are no namespaces.
 """
 import pytest
 
-import objects
+from lab import objects
 from lab.required import made_or_skipped
 from stage import Stage
 

@@ -20,9 +20,9 @@ import signal
 import time
 
 import configuration
-from lab import iptables_listing as rules
 import stage as stages
 from api import Refusal, key_of
+from lab import iptables_listing as rules
 from lab.daemon import WRITER, program
 from stage import Process
 

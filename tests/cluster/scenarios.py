@@ -6,7 +6,7 @@ yields are words that must then be in kube-proxy's listing of both families toge
 because it did nothing; a word that begins with `!` must not be there. `{}` is the scenario's namespace.
 """
 import stage
-from objects import Pod, addresses, away, here, port
+from lab.objects import Pod, addresses, away, here, port
 
 ALL = {}
 

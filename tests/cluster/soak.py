@@ -15,8 +15,8 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.dirname(HERE), HERE]
 
-import objects  # noqa: E402
 import sequences  # noqa: E402
+from lab import objects  # noqa: E402
 from proxies import Pair  # noqa: E402
 from stage import CLUSTER_CIDR, Stage  # noqa: E402
 from world import World  # noqa: E402

@@ -24,13 +24,10 @@ import textwrap
 
 from api import Api
 from lab import rpc
-from lab.topology import Lab, Namespace, Refused, quick_ipv6, wait_for
+from lab.objects import NODE  # noqa: F401: of all stages
+from lab.topology import CLUSTER_CIDR, NODE as ADDRESSES, Lab, Namespace, Refused, quick_ipv6, wait_for  # noqa: F401
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-NODE = 'node1'
-ADDRESSES = {4: '192.0.2.11', 6: '2001:db8:2::11'}
-POD_CIDRS = ('10.244.1.0/24', 'fd00:10:244:1::/64')
-CLUSTER_CIDR = '10.244.0.0/16,fd00:10:244::/48'
 SERVICE_CIDR = '10.96.0.0/12,fd00:10:96::/108'
 API = '172.30.0.1'
 PORT = 6443

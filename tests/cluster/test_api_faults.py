@@ -12,12 +12,12 @@ import time
 
 import pytest
 
-import objects
 from lab import iptables_listing as rules, scrape
+from lab import objects
 from lab.daemon import program
+from lab.objects import away, here, port
 from lab.required import made_or_skipped
 from lab.topology import wait_for
-from objects import away, here, port
 from proxies import FAMILIES, FLAGS as OWN_FLAGS, Pair, Proxy
 from stage import API, CLUSTER_CIDR, PORT, Stage, old_etcd
 from world import World

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-import objects
+from lab import objects
 from lab.required import made_or_skipped
 from lab.topology import wait_for
 from proxies import Pair

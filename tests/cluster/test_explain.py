@@ -2,7 +2,7 @@
 """`explain`, `list`, `diff`, `conntrack` and `top` on a live node: objects from a real API server, rules of the kernel, whichever proxy wrote them."""
 import json
 
-import objects
+from lab import objects
 from lab.daemon import program
 from proxies import Pair
 from stage import CLUSTER_CIDR, NODE

@@ -5,7 +5,7 @@ import re
 import pytest
 
 import sequences
-from objects import away, here
+from lab.objects import away, here
 from proxies import Pair
 from stage import CLUSTER_CIDR
 from world import World

@@ -11,8 +11,8 @@ from lab.daemon import program
 from lab.topology import wait_for
 
 import configuration
-import objects
-from objects import away, port
+from lab import objects
+from lab.objects import away, port
 from proxies import PATIENCE, Proxy
 
 GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, 'serving', 'kube-proxy.metrics')

@@ -12,10 +12,10 @@ import subprocess
 import pytest
 
 from lab import iptables_listing as rules
-from objects import addresses, away, here, port
-from proxies import FAMILIES, PATIENCE, TOOLS, Mirror, Pair, marker_chain
 from lab.daemon import program
+from lab.objects import addresses, away, here, port
 from lab.topology import wait_for
+from proxies import FAMILIES, PATIENCE, TOOLS, Mirror, Pair, marker_chain
 from stage import CLUSTER_CIDR, NODE
 from world import World
 

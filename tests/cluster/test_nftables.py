@@ -16,8 +16,8 @@ import pytest
 from lab.check import served
 from lab.daemon import program
 from lab.nft_evaluator import Packet, Table, evaluate, updates
+from lab.objects import Pod, addresses, away, here, port, service
 from lab.topology import wait_for
-from objects import Pod, addresses, away, here, port, service
 from proxies import FAMILIES, PATIENCE, Pair, forget
 from stage import NODE
 from test_settings import CIDRS

@@ -3,7 +3,7 @@
 import pytest
 
 import proxies
-from objects import Pod, addresses, away, here, port
+from lab.objects import Pod, addresses, away, here, port
 from proxies import Pair
 from world import World
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A scenario's hand on the cluster: writes objects into a namespace of its own, and takes them away again."""
-import objects
 from api import Refusal, key_of
+from lab import objects
 from proxies import forget
 
 
@@ -69,7 +69,7 @@ class World:
         self.pair.restart(name)
 
     def zone(self, name):
-        self.api.patch(('Node', '', objects.stage.NODE), {'metadata': {'labels': {'topology.kubernetes.io/zone': name}}})
+        self.api.patch(('Node', '', objects.NODE), {'metadata': {'labels': {'topology.kubernetes.io/zone': name}}})
 
     def close(self):
         forget(self.api, self.known)

@@ -201,8 +201,9 @@ def endpoint_lists(objects, family, node_name):
             slices[key_of(thing)] = thing
     merged = {}
     for thing in slices.values():
-        owner = (thing['metadata'].get('labels') or {}).get('kubernetes.io/service-name')
-        if not owner or thing['addressType'] != f'IPv{family}':
+        labels = thing['metadata'].get('labels') or {}
+        owner = labels.get('kubernetes.io/service-name')
+        if not owner or 'service.kubernetes.io/headless' in labels or thing['addressType'] != f'IPv{family}':
             continue
         service = f"{thing['metadata'].get('namespace') or 'default'}/{owner}"
         for port in thing.get('ports') or ():

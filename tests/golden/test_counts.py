@@ -3,8 +3,8 @@
 import pytest
 
 import oracle
-from harness import HERE, endpoint, node_object, run_render, same, service, slice_of, write_objects
 from cases import Case
+from harness import HERE, endpoint, node_object, run_render, same, service, slice_of, write_objects
 from lab.iptables_evaluator import parse, sort_rules
 
 FLAGS = ['--node-name=node', '--cluster-cidr=10.0.0.0/8']

@@ -11,9 +11,9 @@ import pytest
 
 import oracle
 from harness import run_render, write_objects
-from test_random import Cluster
 from lab import iptables_evaluator as iptables, nft_dump, nft_evaluator as nft
 from lab.iptables_evaluator import Flow
+from test_random import Drawn
 
 SEEDS = [int(os.environ['PORTOLAN_SEED'])] if 'PORTOLAN_SEED' in os.environ else range(101, 161)
 EVERYWHERE = '--nodeport-addresses=0.0.0.0/0,::/0'   # what iptables mode does by itself
@@ -67,13 +67,13 @@ def expected(flow, port, packet, own):
 
 def local_endpoints(objects, family):
     """Pods of this node. Chance gives an address to pods of two nodes at times: not those."""
-    found = [e for entries in oracle.endpoint_lists(objects, family, 'node').values() for e in entries]
+    found = [e for entries in oracle.endpoint_lists(objects, family, 'node1').values() for e in entries]
     return sorted({str(e.ip) for e in found if e.local} - {str(e.ip) for e in found if not e.local})
 
 
 @pytest.mark.parametrize('seed', SEEDS)
 def test_packets_fare_as_in_iptables_mode(seed, tmp_path):
-    cluster = Cluster(seed)
+    cluster = Drawn(seed)
     arguments = cluster.arguments()
     write_objects(tmp_path, cluster.objects)
     objects = oracle.load(tmp_path)
@@ -98,11 +98,11 @@ def test_packets_fare_as_in_iptables_mode(seed, tmp_path):
 
 @pytest.mark.parametrize('seed', list(SEEDS)[:10])
 def test_unused_ports_of_cluster_ips_are_refused(seed, tmp_path):
-    cluster = Cluster(seed)
+    cluster = Drawn(seed)
     write_objects(tmp_path, cluster.objects)
     objects = oracle.load(tmp_path)
     for family in oracle.FAMILIES:
-        table = nft_dump.loaded(run_render(tmp_path, family, ['--node-name=node', '--proxy-mode=nftables']), family)
+        table = nft_dump.loaded(run_render(tmp_path, family, ['--node-name=node1', '--proxy-mode=nftables']), family)
         for port in oracle.service_ports(objects, family):
             for source, interface in ((CLIENTS[family][0], 'eth0'), (NODE[family], None)):
                 assert flow_of(table, source, str(port.cluster_ip), 9, 'tcp', interface, family) == REJECTED

@@ -20,8 +20,8 @@ import re
 import sys
 import time
 
-from lab.host import ADDRESSES, Host
 from lab import manifests
+from lab.host import ADDRESSES, Host
 
 ENDPOINTS = 5
 SERVICES_FROM = int(ipaddress.ip_address("10.96.0.0"))

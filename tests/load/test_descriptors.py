@@ -12,8 +12,8 @@ import time
 
 import pytest
 
-from lab.host import ADDRESSES, HEALTH, METRICS
 from lab import manifests
+from lab.host import ADDRESSES, HEALTH, METRICS
 
 QUIET = "PORTOLAN_QUIET" in os.environ
 SANITIZED = "PORTOLAN_SANITIZED" in os.environ

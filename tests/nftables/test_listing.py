@@ -9,8 +9,8 @@ import json
 import pytest
 
 from lab import nft_dump as dump
-from lab.nft_evaluator import Table
 from lab.manifests import Service
+from lab.nft_evaluator import Table
 from lab.topology import Namespace
 
 FAMILIES = (4, 6)

@@ -12,16 +12,18 @@ from ipaddress import ip_address, ip_network
 
 import pytest
 
-from lab import nft_dump as dump
-from lab.nft_evaluator import evaluate, updates
-from generator import FAMILIES, Cluster as State
 from lab import manifests, topology
+from lab import nft_dump as dump
 from lab.daemon import FLAGS, Daemon
-from lab.topology import Namespace
+from lab.nft_evaluator import Packet, evaluate, updates
+from lab.objects import address
+from lab.random_cluster import SHARED, Cluster
+from lab.topology import FAMILIES, Namespace
 from reference import Reference, Settings
 
 SEEDS = [int(os.environ['PORTOLAN_SEED'])] if 'PORTOLAN_SEED' in os.environ else range(1, 10)
 STEPS = int(os.environ.get('PORTOLAN_STEPS', '8'))
+COUNTS = (0, 1, 1, 2, 3, 4, 7, 19)  # endpoints of a slice
 PACKETS = 40
 ADDRESSES = {family: [topology.NODE[family], topology.BRIDGE[family], topology.UPLINK[family]] for family in FAMILIES}
 
@@ -47,6 +49,28 @@ SETTINGS = [
     ((*CIDRS, '--nodeport-addresses=10.244.1.0/24,fd00:10:244:1::/64'),
      {'pods': IN_CIDRS, 'nodeports': ['10.244.1.0/24', 'fd00:10:244:1::/64']}),
 ]
+
+
+def sources(draw, family):
+    """(address, interface)"""
+    pods = [(address('pod', 250 * node + draw.randrange(40), family), interface) for node, interface in ((0, 'cni0'), (0, 'cni0'), (1, 'eth1'))]
+    return [(topology.DISTANT[family] + '7', 'eth0'), (topology.DISTANT[family] + '64', 'eth0'), (topology.CLIENT[family], 'eth0'),
+            (topology.NODE[family], None), (topology.BRIDGE[family], None), (address('vip', 1, family), 'eth0'), *pods]
+
+
+def packets(draw, reference, count):
+    """Random ones, most of them to a destination that a Service has."""
+    family = reference.family
+    keys = sorted(reference.keys(), key=str)
+    for _ in range(count):
+        source, interface = draw.choice(sources(draw, family))
+        if keys and draw.random() < 0.85:
+            destination, protocol, port = draw.choice(keys)
+        else:
+            destination = draw.choice([address(what, draw.choice(SHARED), family) for what in ('cluster', 'external', 'vip')]
+                                      + [topology.NODE[family], topology.BRIDGE[family]])
+            protocol, port = draw.choice(['tcp', 'udp', 'sctp']), draw.choice([1000, 2001, 30000, 30001, 9])
+        yield Packet(source, str(destination), protocol, port, interface)
 
 
 class Twin:
@@ -106,7 +130,7 @@ def objects_of(cluster, state):
 def check_packets(state, tables, reference, family, where):
     table = tables[family]
     table.forget()
-    for packet in state.packets(reference, PACKETS):
+    for packet in packets(state.draw, reference, PACKETS):
         expected = reference.evaluate(packet)
         got = evaluate(table, packet, ADDRESSES[family])
         assert got == expected, f'{where}, {packet}\nrules: {got}\nobjects: {expected}'
@@ -143,7 +167,7 @@ def check_tables(grown, fresh, where):
 @pytest.mark.parametrize('seed', SEEDS)
 def test_maps_follow_random_changes(stage, seed):
     cluster, twin = stage
-    state = State(seed)
+    state = Cluster(seed, services=2 + seed % 7, counts=COUNTS, shared=True, host_network=True)
     flags, settings = settings_of(seed)
     begin(cluster, flags, state)
     for step in range(STEPS):
@@ -152,7 +176,7 @@ def test_maps_follow_random_changes(stage, seed):
         check_tables(grown, twin.tables(cluster.daemon.flags), where)
         for family in FAMILIES:
             check_packets(state, grown, Reference(objects_of(cluster, state), settings, family), family, where)
-        state.change()
+        state.step()
         since = len(cluster.daemon.log.lines)
         cluster.daemon.serve(extra=state.objects())
         assert not [line for line in cluster.daemon.log.lines[since:] if 'full=true' in line], f'{where}: a change led to a full sync'

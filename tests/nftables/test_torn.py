@@ -10,8 +10,8 @@ import copy
 import pytest
 
 from lab import nft_dump as dump
-from lab.nft_evaluator import ONE, Machine, State, ip_address, outcome, updates, Packet
 from lab.manifests import Service
+from lab.nft_evaluator import ONE, Machine, State, ip_address, outcome, updates, Packet
 from lab.topology import NODE
 
 #: In the order in which a packet asks them; names end at a number.

@@ -5,8 +5,8 @@ import os
 
 import pytest
 
-from lab.host import METRICS, Pod
 from lab import scrape
+from lab.host import METRICS, Pod
 from lab.manifests import Service
 from lab.prometheus import promtool
 from lab.topology import wait_for

@@ -14,8 +14,8 @@ import time
 
 import pytest
 
-from lab.host import ADDRESSES, HEALTH, METRICS, NODE
 from lab.daemon import program
+from lab.host import ADDRESSES, HEALTH, METRICS, NODE
 from scripted_api import message
 from test_status_page import FOLLOW
 

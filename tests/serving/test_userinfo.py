@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from lab.host import HEALTH, METRICS, NODE
 from lab.daemon import program
+from lab.host import HEALTH, METRICS, NODE
 
 #: Asks for everything that an unprivileged client can have.
 PAGES = [(METRICS, path) for path in ("/metrics", "/configz", "/flagz", "/statusz", "/healthz", "/proxyMode", "/metrics/slis")] + \

@@ -4,6 +4,7 @@
 /*
  * Random objects for a model, for tests: few names and addresses, so that the same ones come again
  * and meet each other, and every feature that has rules. The same seed gives the same objects.
+ * Tests of whole programs draw theirs with lab/random_cluster.py.
  */
 
 #include <stdio.h>
@@ -18,6 +19,8 @@ struct random_cluster {
 	enum family family;
 	struct model *model;
 	unsigned int wide; /* so many services, with cluster IPs far and near; 0: the few */
+	uint64_t last;     /* the state before the last Service that was set; 0: none was */
+	char last_key[32];
 };
 
 /* xorshift64* */
@@ -188,13 +191,32 @@ attr_unused static struct draft *random_slice(struct random_cluster *r, const ch
 	return slice;
 }
 
+attr_unused static void random_set_service(struct random_cluster *r, const char *key)
+{
+	r->last = r->state;
+	snprintf(r->last_key, sizeof(r->last_key), "%s", key);
+	model_set_service(r->model, random_service(r, key));
+}
+
+/* The last Service that was set, once more: an equal copy, unless it was removed meanwhile. */
+attr_unused static void random_repeat_service(struct random_cluster *r)
+{
+	uint64_t state = r->state;
+
+	if (!r->last)
+		return;
+	r->state = r->last;
+	model_set_service(r->model, random_service(r, r->last_key));
+	r->state = state;
+}
+
 /* One change of the model. */
 attr_unused static void random_change(struct random_cluster *r)
 {
 	const char *key = random_key(r);
 	char slice[64];
 
-	switch (random_below(r, 8)) {
+	switch (random_below(r, 9)) {
 	case 0:
 		model_remove_service(r->model, key);
 		break;
@@ -205,7 +227,10 @@ attr_unused static void random_change(struct random_cluster *r)
 	case 2:
 	case 3:
 	case 4:
-		model_set_service(r->model, random_service(r, key));
+		random_set_service(r, key);
+		break;
+	case 5:
+		random_repeat_service(r);
 		break;
 	default:
 		build_set_slice(r->model, random_slice(r, key, random_below(r, 2)));

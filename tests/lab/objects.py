@@ -4,11 +4,12 @@
 Pods, external addresses and load balancer addresses have a number that gives them an address in each family, so that a
 dual-stack Service and its two slices can be written at once.
 """
-import stage
+from lab import topology
 
 BOTH = (4, 6)
+NODE = 'node1'
 PREFIXES = {'pod': ('10.244.{}.{}', 'fd00:10:244:{}::{:x}'), 'external': ('198.18.{}.{}', '2001:db8:18:{}::{:x}'),
-            'vip': ('198.51.{}.{}', '2001:db8:51:{}::{:x}')}
+            'vip': ('198.51.{}.{}', '2001:db8:51:{}::{:x}'), 'cluster': ('10.96.{}.{}', 'fd00:10:96::{}:{:x}')}
 STATES = {
     'ready': {'ready': True, 'serving': True, 'terminating': False},
     'notready': {'ready': False, 'serving': False, 'terminating': False},
@@ -16,10 +17,16 @@ STATES = {
     'terminating': {'ready': False, 'serving': True, 'terminating': True},
     'gone': {'ready': False, 'serving': False, 'terminating': True},
     'unsaid': {},
+    'null': {'ready': None, 'serving': None, 'terminating': None},
 }
 
 
+HOST = -1  # a pod in the node's own network
+
+
 def address(what, number, family):
+    if number == HOST:
+        return topology.NODE[family]
     return PREFIXES[what][BOTH.index(family)].format(1 + number // 250, 1 + number % 250)
 
 
@@ -66,7 +73,7 @@ class Pod:
 
 
 def here(number, **more):
-    return Pod(number, stage.NODE, **more)
+    return Pod(number, NODE, **more)
 
 
 def away(number, **more):
@@ -85,8 +92,8 @@ def namespace(name):
     return {'apiVersion': 'v1', 'kind': 'Namespace', 'metadata': {'name': name}}
 
 
-def node(zone=None, addresses=tuple(stage.ADDRESSES.values()), pod_cidrs=stage.POD_CIDRS):
+def node(zone=None, addresses=tuple(topology.NODE.values()), pod_cidrs=topology.POD_CIDRS):
     return {'apiVersion': 'v1', 'kind': 'Node',
-            'metadata': {'name': stage.NODE, 'labels': {'topology.kubernetes.io/zone': zone} if zone else {}},
+            'metadata': {'name': NODE, 'labels': {'topology.kubernetes.io/zone': zone} if zone else {}},
             'spec': {'podCIDR': pod_cidrs[0], 'podCIDRs': list(pod_cidrs)},
             'status': {'addresses': [{'type': 'InternalIP', 'address': text} for text in addresses]}}

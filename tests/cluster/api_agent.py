@@ -1,20 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The test program's arm in the API server's namespace: sends the HTTP requests that it is told to.
 
-Runs as a child there, with a socket to the test program as its standard output. Requests that come while others are
+Runs as a child there (lab/arm.py). Requests that come while others are
 under way get connections of their own, a few at most.
 """
 import http.client
-import json
-import os
-import socket
 import ssl
-import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from lab import rpc
+from lab import arm, rpc
 
 WORKERS = 6
 OWN = threading.local()
@@ -73,13 +69,5 @@ def serve(sock, server):
             pool.submit(answer, message)
 
 
-def main():
-    sock = socket.socket(fileno=os.dup(1))
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, 1)
-    os.dup2(null, 2)
-    serve(sock, json.loads(sys.argv[1]))
-
-
 if __name__ == '__main__':
-    main()
+    serve(arm.own_socket(), **arm.settings())

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stands between a proxy and the API server: passes requests on, and meddles with those that it is told to.
 
-Runs as a child in the API server's namespace, as api_agent.py does, and speaks plain HTTP to the proxy. A rule is a dict:
+Runs as a child in the API server's namespace (lab/arm.py) and speaks plain HTTP to the proxy. A rule is a dict:
 
     match          a part of the path and query that it is for; all without it
     status, headers, body (base64)      what to answer, instead of the API server
@@ -11,15 +11,12 @@ It counts what it passed on: lists that went on where a page ended, and answers 
 """
 import base64
 import http.client
-import json
-import os
 import socket
 import ssl
-import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from lab import rpc
+from lab import arm
 
 HOP_BY_HOP = ('host', 'connection', 'accept-encoding', 'authorization', 'transfer-encoding', 'content-length')
 
@@ -31,6 +28,8 @@ class State:
         self.rules, self.connections = [], set()
         self.meddled = self.stalled = self.continued = self.expired = 0
         self.released = threading.Event()
+        Handler.state = self
+        listen(server['host'], server['meddler_port'], Handler)
 
     def rule_for(self, path):
         with self.lock:
@@ -140,34 +139,11 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(b'%x\r\n%s\r\n' % (len(piece), piece))
 
 
-class Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-
-def serve(sock, state):
-    while True:
-        try:
-            message, _fds = rpc.receive(sock)
-        except (EOFError, ConnectionResetError):
-            return
-        try:
-            reply = {'result': getattr(state, message['op'])(**message['args'])}
-        except Exception as error:  # the asker's to judge
-            reply = {'error': f'{type(error).__name__}: {error}'}
-        rpc.send(sock, {'id': message['id'], **reply})
-
-
-def main():
-    sock = socket.socket(fileno=os.dup(1))
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, 1)
-    os.dup2(null, 2)
-    server = json.loads(sys.argv[1])
-    Handler.state = State(server)
-    listener = Server((server['host'], server['meddler_port']), Handler)
-    threading.Thread(target=listener.serve_forever, daemon=True).start()
-    serve(sock, Handler.state)
+def listen(host, port, handler):
+    server = ThreadingHTTPServer((host, port), handler)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
 
 
 if __name__ == '__main__':
-    main()
+    arm.main(State)

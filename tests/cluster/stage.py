@@ -16,14 +16,13 @@ import os
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import textwrap
 
 from api import Api
-from lab import rpc
+from lab import arm
 from lab.objects import NODE  # noqa: F401: of all stages
 from lab.topology import CLUSTER_CIDR, NODE as ADDRESSES, Lab, Namespace, Refused, quick_ipv6, wait_for  # noqa: F401
 
@@ -185,14 +184,9 @@ class Stage(Lab):
 
     def _spawn_arm(self, module):
         """A child in the control plane that does what it is told over a channel."""
-        ours, theirs = socket.socketpair()
-        server = {'host': API, 'port': PORT, 'token': TOKEN, 'ca': self.path('certificates/apiserver.crt'),
-                  'meddler_port': MEDDLER_PORT, 'tunnel_port': TUNNEL_PORT}
-        with theirs:
-            self.control_plane.agent.call(
-                'spawn', [theirs.fileno()], argv=[sys.executable, '-B', '-m', module, json.dumps(server)],
-                env={'PYTHONPATH': os.pathsep.join([HERE, os.path.dirname(HERE)])})
-        return rpc.Channel(ours, module)
+        return arm.spawn(self.control_plane, module, server={
+            'host': API, 'port': PORT, 'token': TOKEN, 'ca': self.path('certificates/apiserver.crt'), 'meddler_port': MEDDLER_PORT,
+            'tunnel_port': TUNNEL_PORT})
 
     def _start_agent(self):
         self.api = Api(self._spawn_arm('api_agent'))

@@ -3,20 +3,20 @@
 
 Runs as a child in the API server's namespace, as meddler.py does.
 """
-import json
-import os
 import socket
-import sys
 import threading
 from http.server import BaseHTTPRequestHandler
 
-from meddler import Server, serve
+from lab import arm
+from meddler import listen
 
 
 class State:
     def __init__(self, server):
         self.server = server
         self.asked = []
+        Handler.state = self
+        listen(server['host'], server['tunnel_port'], Handler)
 
     def targets(self):
         """What was asked for, "host:port" each, in the order of asking."""
@@ -51,17 +51,5 @@ class Handler(BaseHTTPRequestHandler):
             pass  # either side went away
 
 
-def main():
-    sock = socket.socket(fileno=os.dup(1))
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, 1)
-    os.dup2(null, 2)
-    server = json.loads(sys.argv[1])
-    Handler.state = State(server)
-    listener = Server((server['host'], server['tunnel_port']), Handler)
-    threading.Thread(target=listener.serve_forever, daemon=True).start()
-    serve(sock, Handler.state)
-
-
 if __name__ == '__main__':
-    main()
+    arm.main(State)

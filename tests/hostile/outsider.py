@@ -16,8 +16,8 @@ import struct
 import threading
 import time
 
-import arm
 import packets
+from lab import arm
 
 SOURCES = {4: int(ipaddress.ip_address("203.0.113.0")), 6: int(ipaddress.ip_address("2001:db8:113::"))}
 REQUESTS = [

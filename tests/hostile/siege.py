@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A node with bystander Services, a tenant and an outsider who mean harm, and the promises that hold meanwhile.
 
-    hostile_api.py   an API server that admits everything     on the node, the tenant writes to it
+    lab/fake_api.py  an API server that admits everything     on the node, the tenant writes to it
     outsider.py      any packet to the node                   in the client's namespace
     watcher.py       bystanders, asked all the time           in the client's namespace; health on the node
 """
@@ -11,9 +11,8 @@ import random
 import re
 import signal
 
-import arm
-from lab import manifests
-from lab.daemon import SOURCE, program
+from lab import arm, fake_api, manifests
+from lab.daemon import program
 from lab.log import PATIENCE, SLOWNESS
 from lab.topology import CLUSTER_CIDR, NODE, POD_CIDRS, Lab, wait_for
 from tenant import Tenant
@@ -31,7 +30,7 @@ class Siege(Lab):
         super().__init__(pods=4)
         self.mode, self.draw = mode, random.Random(seed)
         try:
-            self.api = arm.spawn(self.node, "hostile_api", schema=os.path.join(SOURCE, "src", "sources", "k8s.proto"))
+            self.api = fake_api.spawn(self.node)
             self.watchers = [arm.spawn(self.client, "watcher"), arm.spawn(self.node, "watcher")]
             self.mover = arm.spawn(self.client, "watcher")
             self.outsider = arm.spawn(self.client, "outsider", node=NODE[4], seed=seed)

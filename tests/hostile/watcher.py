@@ -13,7 +13,7 @@ import os
 import threading
 import time
 
-import arm
+from lab import arm
 from lab import client
 from lab.log import PATIENCE
 

@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """An API server that tells nonsense takes no working Service away: empty lists, lists without end, words that are not known.
 
-The server is a script in the daemon's own namespace, see scripted_api.py.
+The server is in the daemon's own namespace, see lab/fake_api.py.
 """
 
-import base64
-import json
-import os
 import re
 import signal
 import sys
@@ -14,44 +11,39 @@ import time
 
 import pytest
 
+from lab import fake_api, manifests
 from lab.daemon import program
 from lab.host import ADDRESSES, HEALTH, METRICS, NODE
-from scripted_api import message
 from test_status_page import FOLLOW
 
-API = 6443
 N = 50
-HERE = os.path.dirname(os.path.abspath(__file__))
 MODES = ("iptables", "nftables")
 
 
-def text(data):
-    return base64.b64encode(data).decode()
-
-
 def meta(name, **labels):
-    return message((1, name), (3, "default"), (11, [message((1, key), (2, value)) for key, value in labels.items()]))
+    return {"namespace": "default", "name": name, "labels": labels}
+
+
+def service_with(number, **spec):
+    return {"kind": "Service", "metadata": meta(f"web-{number}"), "spec": spec}
 
 
 def service(number, policy=None, protocol="TCP"):
-    spec = message((1, [message((1, "a"), (2, "TCP"), (3, 80)), message((1, "b"), (2, protocol), (3, 81))]),
-                   (3, f"10.96.1.{number}"), (4, "ClusterIP"), (22, policy))
-    return text(message((1, meta(f"web-{number}")), (2, spec)))
-
-
-def service_with(number, *spec):
-    return text(message((1, meta(f"web-{number}")), (2, message(*spec))))
-
-
-def slice_of(number, *more):
-    addresses = [f"10.244.1.{number}", *more]
-    return text(message((1, meta(f"web-{number}-x", **{"kubernetes.io/service-name": f"web-{number}"})),
-                        (2, [message((1, address)) for address in addresses]),
-                        (3, [message((1, name), (2, "TCP"), (3, 8080)) for name in "ab"]), (4, "IPv4")))
+    ports = [{"name": "a", "protocol": "TCP", "port": 80}, {"name": "b", "protocol": protocol, "port": 81}]
+    return service_with(number, ports=ports, clusterIP=f"10.96.1.{number}", type="ClusterIP", internalTrafficPolicy=policy)
 
 
 def empty_slice_of(number):
-    return text(message((1, meta(f"web-{number}-x", **{"kubernetes.io/service-name": f"web-{number}"})), (4, "IPv4")))
+    return {"kind": "EndpointSlice", "metadata": meta(f"web-{number}-x", **{"kubernetes.io/service-name": f"web-{number}"}), "addressType": "IPv4"}
+
+
+def slice_of(number, *more):
+    return {**empty_slice_of(number), "endpoints": [{"addresses": [address]} for address in (f"10.244.1.{number}", *more)],
+            "ports": [{"name": name, "protocol": "TCP", "port": 8080} for name in "ab"]}
+
+
+def both(number):
+    return [service(number), slice_of(number)]
 
 
 class Cluster:
@@ -59,26 +51,32 @@ class Cluster:
 
     def __init__(self, host, mode, *flags):
         self.host, self.mode = host, mode
-        _pid, log = host.node.spawn(sys.executable, f"{HERE}/scripted_api.py", str(API))
-        log.wait_line("listening")
-        address = message((1, "InternalIP"), (2, ADDRESSES[4]))
-        self.script(["put", "nodes", NODE, text(message((1, message((1, NODE))), (3, message((5, address)))))],
-                    *[["put", "services", f"web-{i}", service(i)] for i in range(N)],
-                    *[["put", "endpointslices", f"web-{i}-x", slice_of(i)] for i in range(N)])
+        self.api = fake_api.spawn(host.node)
+        self.apply(manifests.node(NODE, [ADDRESSES[4]], []), *[service(i) for i in range(N)], *[slice_of(i) for i in range(N)])
         self.start(*flags)
         host.log.wait_line('"First sync done" ipFamily="IPv4"')
         self.wait_served(N, N)
 
     def start(self, *flags):
         self.host.pid_of_daemon, self.host.log = self.host.node.spawn(
-            program(), "run", f"--master=http://127.0.0.1:{API}", f"--hostname-override={NODE}", "--v=2",
+            program(), "run", f"--master=http://127.0.0.1:{fake_api.PORT}", f"--hostname-override={NODE}", "--v=2",
             f"--proxy-mode={self.mode}", "--iptables-min-sync-period=0s", "--conntrack-max-per-core=0", *flags)
 
-    def script(self, *steps):
-        assert self.host.ask("/script", API, method="PUT", body=json.dumps(steps)).status == 200
+    def apply(self, *items):
+        self.api.call("apply", items=items)
 
-    def told(self):
-        return self.host.ask("/script", API).json()
+    def slip(self, *items, there=True):
+        self.api.call("slip", items=items, there=there)
+
+    def show(self, kind, count):
+        self.api.call("show", kind=kind, count=count)
+
+    def lists(self):
+        """How often Services were listed."""
+        return self.api.call("told")["lists"]["Service"]
+
+    def events(self, reason):
+        return [event for event in self.api.call("told")["events"] if event["reason"] == reason]
 
     def served(self):
         """Services with and without endpoints in the kernel: those whose first port leads somewhere."""
@@ -107,22 +105,21 @@ class Cluster:
         _pid, log = self.host.node.spawn(sys.executable, "-c", FOLLOW, f"http://127.0.0.1:{METRICS}/status/events")
         return log
 
-    def list_anew(self, resource, count):
+    def list_anew(self, kind, count=None):
         since = len(self.host.log.lines)
-        self.script(["show", resource, count], ["expire", resource])
+        self.show(kind, count)
+        self.api.call("expire", kind=kind)
         return since
 
     def event(self, reason):
         """The first Event of this reason that was posted."""
-        def find():
-            return next((event for event in self.told()["events"] if event["reason"] == reason), None)
-        return self.host.wait_for(find, bool)
+        return self.host.wait_for(lambda: self.events(reason), bool)[0]
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_an_empty_list_is_held_back_until_a_signal(host, mode):
     cluster = Cluster(host, mode)
-    since = cluster.list_anew("services", 0)
+    since = cluster.list_anew("Service", 0)
     held = host.log.wait_line("A list of the API server lacks 50 of 50 Services, held back until another list in 60 s", since)
     assert cluster.served() == (N, N)
     assert cluster.held() == N and cluster.held("endpointslices") == 0
@@ -132,8 +129,9 @@ def test_an_empty_list_is_held_back_until_a_signal(host, mode):
     cluster.page().wait_line('^gauges .*"healthy": ?true,.*"degraded": ?"A list of the API server lacks 50 of 50 Services')
     assert held.group() in cluster.event("SyncHeld")["note"] and cluster.event("SyncHeld")["regarding"]["kind"] == "Node"
     # what watches tell goes on: a new one comes, one that is held back is deleted, one is there after all
-    cluster.script(["put", "services", f"web-{N}", service(N)], ["put", "endpointslices", f"web-{N}-x", slice_of(N)],
-                   ["delete", "services", "web-0"], ["put", "services", "web-1", service(1)])
+    cluster.apply(*both(N))
+    cluster.api.call("remove", items=[service(0)])
+    cluster.apply(service(1))
     host.wait_for(cluster.held, lambda held: held == N - 2)
     host.wait_for(lambda: cluster.served()[0], lambda served: served == N)
     since = len(host.log.lines)
@@ -149,11 +147,11 @@ def test_an_empty_list_is_held_back_until_a_signal(host, mode):
 @pytest.mark.parametrize("mode", MODES)
 def test_a_list_without_endpoints_is_held_back_until_they_are_listed_again(host, mode):
     cluster = Cluster(host, mode)
-    since = cluster.list_anew("endpointslices", 20)
+    since = cluster.list_anew("EndpointSlice", 20)
     host.log.wait_line("A list of the API server leaves 30 of 50 Services without endpoints, held back", since)
     assert cluster.served() == (N, N) and cluster.held("endpointslices") == 30
     assert "without endpoints" in cluster.health().json()["degraded"]
-    cluster.list_anew("endpointslices", None)
+    cluster.list_anew("EndpointSlice")
     host.log.wait_line("What a list of EndpointSlices lacks is held back no more: each of them is there again", since)
     assert cluster.served() == (N, N) and "degraded" not in cluster.health().json()
 
@@ -161,17 +159,16 @@ def test_a_list_without_endpoints_is_held_back_until_they_are_listed_again(host,
 @pytest.mark.parametrize("mode", MODES)
 def test_a_list_of_empty_slices_is_held_back(host, mode):
     cluster = Cluster(host, mode)
-    cluster.script(*[["slip", "endpointslices", f"web-{i}-x", empty_slice_of(i)] for i in range(10)])
-    since = cluster.list_anew("endpointslices", None)
+    cluster.slip(*[empty_slice_of(i) for i in range(10)])
+    since = cluster.list_anew("EndpointSlice")
     cluster.wait_endpoints(N - 10)  # a few are just emptied
-    cluster.script(*[["slip", "endpointslices", f"web-{i}-x", empty_slice_of(i)] for i in range(N)])
-    cluster.list_anew("endpointslices", None)
+    cluster.slip(*[empty_slice_of(i) for i in range(N)])
+    cluster.list_anew("EndpointSlice")
     host.log.wait_line("A list of the API server leaves 40 of 40 Services without endpoints, held back", since)
     assert cluster.served()[1] == N - 10 and cluster.held("endpointslices") == N - 10
     assert "leaves 40 of 40 Services without endpoints" in cluster.health().json()["degraded"]
     # a watch is believed, whichever way it tells
-    cluster.script(["put", "endpointslices", "web-10-x", empty_slice_of(10)], ["put", "endpointslices", "web-0-x", slice_of(0)],
-                   ["put", "endpointslices", "web-11-x", empty_slice_of(11)])
+    cluster.apply(empty_slice_of(10), slice_of(0), empty_slice_of(11))
     cluster.wait_endpoints(N - 11)
     host.signal(signal.SIGUSR2)
     cluster.wait_endpoints(1)
@@ -180,32 +177,32 @@ def test_a_list_of_empty_slices_is_held_back(host, mode):
 
 def test_what_a_list_adds_does_not_make_its_loss_small(host):
     cluster = Cluster(host, "iptables")
-    cluster.script(*[["put", "services", f"web-{i}", service(i)] for i in range(N, N + 30)],
-                   *[["slip", "endpointslices", f"web-{i}-x", None] for i in range(30)],
-                   *[["slip", "endpointslices", f"web-{i}-x", slice_of(i)] for i in range(N, N + 30)])
-    since = cluster.list_anew("endpointslices", None)
+    cluster.apply(*[service(i) for i in range(N, N + 30)])
+    cluster.slip(*[slice_of(i) for i in range(30)], there=False)
+    cluster.slip(*[slice_of(i) for i in range(N, N + 30)])
+    since = cluster.list_anew("EndpointSlice")
     host.log.wait_line("A list of the API server leaves 30 of 50 Services without endpoints, held back", since)
     cluster.wait_served(N + 30, N + 30)  # what it adds counts
-    cluster.script(*[["slip", "services", f"web-{i}", None] for i in range(45)],
-                   *[["slip", "services", f"web-{i}", service(i)] for i in range(N + 30, N + 50)])
-    since = cluster.list_anew("services", None)
+    cluster.slip(*[service(i) for i in range(45)], there=False)
+    cluster.slip(*[service(i) for i in range(N + 30, N + 50)])
+    since = cluster.list_anew("Service")
     host.log.wait_line("A list of the API server lacks 45 of 80 Services, held back", since)
     assert cluster.served() == (N + 30, N + 30)
 
 
 def test_half_a_list_counts_and_without_a_guard_any_list(hosts):
     cluster = Cluster(hosts(), "iptables")
-    cluster.list_anew("services", N // 2)
+    cluster.list_anew("Service", N // 2)
     cluster.wait_served(N // 2, N // 2)
     cluster = Cluster(hosts(), "iptables", "--sync-guard=off")
-    cluster.list_anew("services", 0)
+    cluster.list_anew("Service", 0)
     cluster.wait_served(0, 0)
     assert cluster.health().status == 200
 
 
 def test_a_share_of_its_own(host):
     cluster = Cluster(host, "iptables", "--sync-guard=10")
-    since = cluster.list_anew("services", N - 6)
+    since = cluster.list_anew("Service", N - 6)
     host.log.wait_line("A list of the API server lacks 6 of 50 Services, held back", since)
     assert cluster.served() == (N, N)
 
@@ -214,7 +211,8 @@ def test_a_share_of_its_own(host):
 def test_a_new_start_over_empty_lists_keeps_the_rules(host, mode):
     cluster = Cluster(host, mode)
     host.stop()
-    cluster.script(["show", "services", 0], ["show", "endpointslices", 0])
+    for kind in ("Service", "EndpointSlice"):
+        cluster.show(kind, 0)
     cluster.start()
     for resource in ("Services", "EndpointSlices"):
         host.log.wait_line(f"The first list of the API server has no {resource}, not even of default/kubernetes, held back")
@@ -222,8 +220,9 @@ def test_a_new_start_over_empty_lists_keeps_the_rules(host, mode):
     assert "The first list of the API server has no Services" in health.json()["degraded"]
     assert cluster.served() == (N, N) and cluster.held() == 1
     # the first object that comes is a reason to list them all
-    cluster.script(["show", "services", None], ["show", "endpointslices", None],
-                   ["put", "services", f"web-{N}", service(N)], ["put", "endpointslices", f"web-{N}-x", slice_of(N)])
+    for kind in ("Service", "EndpointSlice"):
+        cluster.show(kind, None)
+    cluster.apply(*both(N))
     host.log.wait_line('"First sync done" ipFamily="IPv4"')
     cluster.wait_served(N + 1, N + 1)
     assert "degraded" not in cluster.health().json()
@@ -232,28 +231,32 @@ def test_a_new_start_over_empty_lists_keeps_the_rules(host, mode):
 def test_a_server_that_goes_back_is_asked_twice_and_guarded(host):
     """An etcd that was restored from before there were any Services."""
     cluster = Cluster(host, "iptables")
-    lists = cluster.told()["lists"]["services"]
+    lists = cluster.lists()
     since = len(host.log.lines)
-    cluster.script(["version", 10], ["show", "services", 0], ["put", "services", f"web-{N}", service(N)])
+    cluster.api.call("go_on_from", version=10)
+    cluster.show("Service", 0)
+    cluster.apply(service(N))
     host.log.wait_line("goes back from resourceVersion \\d+ to 11 with a watch of Service objects, listing them anew", since)
     host.log.wait_line("goes back from resourceVersion \\d+ to 11 with a list of Service objects, listing them anew", since)
     host.log.wait_line("A list of the API server lacks 50 of 50 Services, held back", since)
-    assert cluster.told()["lists"]["services"] == lists + 2
+    assert cluster.lists() == lists + 2
     assert cluster.served() == (N, N)
 
 
 def test_a_list_without_end_is_given_up(host):
     cluster = Cluster(host, "iptables")
     since = len(host.log.lines)
-    cluster.script(["paged", "again"], ["expire", "services"])
+    cluster.api.call("page", token="again")
+    cluster.api.call("expire", kind="Service")
     host.log.wait_line("gives an answer that cannot be read about Services: the same continue token again; what is known stays", since)
-    cluster.script(["paged", "x" * 20000])
-    begun, lists = time.monotonic(), cluster.told()["lists"]["services"]
-    host.wait_for(lambda: cluster.told()["lists"]["services"], lambda n: n >= lists + 1)
+    cluster.api.call("page", token="x" * 20000)
+    begun, lists = time.monotonic(), cluster.lists()
+    host.wait_for(lambda: cluster.lists(), lambda n: n >= lists + 1)
     assert cluster.served() == (N, N) and host.ask("/livez", HEALTH).status == 200
-    assert cluster.told()["lists"]["services"] < lists + 5 + time.monotonic() - begun  # with waits between them
+    assert cluster.lists() < lists + 5 + time.monotonic() - begun  # with waits between them
     since = len(host.log.lines)
-    cluster.script(["paged", None], ["put", "services", f"web-{N}", service(N)])
+    cluster.api.call("page", token=None)
+    cluster.apply(service(N))
     host.log.wait_line("The API server lets us follow Services again", since, timeout=90)  # it may have waited longer and longer
     host.wait_for(lambda: cluster.served()[0], lambda served: served == N)
 
@@ -262,36 +265,35 @@ def test_a_list_without_end_is_given_up(host):
 def test_words_that_are_not_known_take_no_service_away(host, mode):
     cluster = Cluster(host, mode)
     since = len(host.log.lines)
-    cluster.script(["put", "services", "web-1", service(1, policy="PreferLocal")],
-                   ["put", "services", "web-2", service(2, protocol="QUIC")],
-                   ["put", "endpointslices", "web-3-x", slice_of(3, "nonsense")])
+    cluster.apply(service(1, policy="PreferLocal"), service(2, protocol="QUIC"), slice_of(3, "nonsense"))
     host.log.wait_line('Service default/web-1: spec.internalTrafficPolicy .*PreferLocal.* is not known, it counts as Cluster', since)
     host.log.wait_line('Service default/web-2: spec.ports\\[1\\]: a port\'s protocol .*QUIC.* is none of', since)
     host.log.wait_line('EndpointSlice default/web-3-x: endpoints\\[1\\]: the address .*nonsense.* is none', since)
     cluster.wait_served(N, N)
     wanted = [("Service", f"web-{number}") for number in (1, 2, 3)]
-    host.wait_for(lambda: sorted({(event["regarding"]["kind"], event["regarding"]["name"]) for event in cluster.told()["events"]
-                                  if event["reason"] == "PartlyServed"}), lambda found: found == wanted)
+    host.wait_for(lambda: sorted({(event["regarding"]["kind"], event["regarding"]["name"]) for event in cluster.events("PartlyServed")}),
+                  lambda found: found == wanted)
 
 
 def test_the_last_good_version_stays_over_watches_and_lists(host):
     cluster = Cluster(host, "iptables")
     since = len(host.log.lines)
-    broken = text(message((1, meta("web-1")), (2, b"\xff\xff")))
-    cluster.script(["put", "services", "web-1", broken])
+    broken = {**service(1), "spec": "\udcff\udcff"}
+    cluster.apply(broken)
     host.log.wait_line("Service default/web-1 cannot be understood, its last good version stays in force: "
                        "it is not readable protobuf", since)
     cluster.page().wait_line("^troubles .*Service default/web-1 cannot be understood, its last good version stays in force")
     event = cluster.event("ObjectNotUnderstood")
     assert event["regarding"]["name"] == "web-1" and event["type"] == "Warning"
-    lists = cluster.told()["lists"]["services"]
-    cluster.list_anew("services", None)
-    host.wait_for(lambda: cluster.told()["lists"]["services"], lambda n: n == lists + 1)
-    cluster.script(["put", "services", f"web-{N}", service(N)], ["put", "endpointslices", f"web-{N}-x", slice_of(N)])
+    lists = cluster.lists()
+    cluster.list_anew("Service")
+    host.wait_for(lambda: cluster.lists(), lambda n: n == lists + 1)
+    cluster.apply(*both(N))
     cluster.wait_served(N + 1, N + 1)  # with web-1
-    cluster.script(["put", "services", "web-1", service(1)])
+    cluster.apply(service(1))
     host.log.wait_line("Service default/web-1 is understood again", since)
-    cluster.script(["put", "services", "web-1", broken], ["delete", "services", "web-1"])
+    cluster.apply(broken)
+    cluster.api.call("remove", items=[broken])
     cluster.wait_served(N, N)
 
 
@@ -299,24 +301,19 @@ def test_the_last_good_version_stays_over_watches_and_lists(host):
 def test_a_version_with_nothing_to_serve_takes_no_service_away(host, mode):
     cluster = Cluster(host, mode)
     since = len(host.log.lines)
-    ports = (1, message((1, "a"), (2, "TCP"), (3, 80)))
-    cluster.script(["put", "services", "web-1", text(message((1, meta("web-1"))))],
-                   ["put", "services", "web-2", service_with(2, (3, "10.96.1.2"), (4, "ClusterIP"))],
-                   ["put", "services", "web-3", service_with(3, ports, (4, "Anycast"))],
-                   ["put", "services", f"web-{N}", service_with(N, ports)])
+    ports = [{"name": "a", "protocol": "TCP", "port": 80}]
+    cluster.apply({"kind": "Service", "metadata": meta("web-1")}, service_with(2, clusterIP="10.96.1.2", type="ClusterIP"),
+                  service_with(3, ports=ports, type="Anycast"), service_with(N, ports=ports))
     for number, why in (1, "it has no cluster IP"), (2, "it has no ports"), (3, "it has no cluster IP"):
         host.log.wait_line(f"Service default/web-{number} cannot be understood, its last good version stays in force: {why}", since)
     host.log.wait_line(f"Service default/web-{N} cannot be served: it has no cluster IP", since)
     cluster.page().wait_line("^troubles .*Service default/web-1 cannot be understood, its last good version stays in force")
-    host.wait_for(lambda: {event["regarding"]["name"] for event in cluster.told()["events"]
-                           if event["reason"] == "ObjectNotUnderstood"},
-                  lambda names: names == {"web-1", "web-2", "web-3", f"web-{N}"})
-    lists = cluster.told()["lists"]["services"]
-    cluster.list_anew("services", None)
-    host.wait_for(lambda: cluster.told()["lists"]["services"], lambda n: n == lists + 1)
-    cluster.script(["put", "services", f"web-{N}", service(N)], ["put", "endpointslices", f"web-{N}-x", slice_of(N)])
+    host.wait_for(lambda: {event["regarding"]["name"] for event in cluster.events("ObjectNotUnderstood")}, lambda names: names == {"web-1", "web-2", "web-3", f"web-{N}"})
+    lists = cluster.lists()
+    cluster.list_anew("Service")
+    host.wait_for(lambda: cluster.lists(), lambda n: n == lists + 1)
+    cluster.apply(*both(N))
     cluster.wait_served(N + 1, N + 1)
     # these say what they want: not to be served
-    cluster.script(["put", "services", "web-1", service_with(1, (3, "None"))],
-                   ["put", "services", "web-2", service_with(2, (4, "ExternalName"))])
+    cluster.apply(service_with(1, clusterIP="None"), service_with(2, type="ExternalName"))
     cluster.wait_served(N - 1, N - 1)

@@ -12,30 +12,35 @@ import socket
 import sys
 import traceback
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-TESTS = os.path.dirname(HERE)
-
-if TESTS not in sys.path:
-    sys.path.insert(0, TESTS)
-
-from lab import rpc  # noqa: E402
+from lab import rpc
 
 
 def spawn(namespace, module, **settings):
+    """The module is found where the test finds its own."""
     ours, theirs = socket.socketpair()
     with theirs:
         namespace.agent.call(
             "spawn", [theirs.fileno()], argv=[sys.executable, "-B", "-m", module, json.dumps(settings)],
-            env={"PYTHONPATH": os.pathsep.join([HERE, TESTS])})
+            env={"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)})
     return rpc.Channel(ours, module)
 
 
-def main(state_class):
+def settings():
+    return json.loads(sys.argv[1])
+
+
+def own_socket():
+    """The end of the channel that came as standard output; whatever is printed is lost."""
     sock = socket.socket(fileno=os.dup(1))
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 1)
     os.dup2(null, 2)
-    state = state_class(**json.loads(sys.argv[1]))
+    return sock
+
+
+def main(state_class):
+    sock = own_socket()
+    state = state_class(**settings())
     while True:
         try:
             message, _fds = rpc.receive(sock)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Objects as an API server writes them, from dictionaries, by the schema that the program has itself.
 
-Nothing is checked, and fields that the schema does not have are left out: a hostile object may say anything.
+Nothing is checked, and fields that the schema does not have are left out: a hostile object may say anything. Text in the place of a
+message is its bytes (those that are no UTF-8 as surrogates).
 """
 import re
 
@@ -48,14 +49,15 @@ class Schema:
                 if kind in NUMBERS:
                     out += number(n, int(one))
                 else:
-                    out += data(n, self.encode(kind, one) if kind in self.messages else one)
+                    out += data(n, self.encode(kind, one) if isinstance(one, dict) else one)
         return out
 
-    def envelope(self, kind, values):
-        return b"k8s\0" + data(1, data(1, "v1") + data(2, kind)) + data(2, self.encode(kind, values))
+
+def envelope(kind, content):
+    return b"k8s\0" + data(1, data(1, "v1") + data(2, kind)) + data(2, content)
 
 
-def frame(event, envelope):
+def frame(event, kind, content):
     """One event of a watch."""
-    body = data(1, event) + data(2, data(1, envelope))
+    body = data(1, event) + data(2, data(1, envelope(kind, content)))
     return len(body).to_bytes(4, "big") + body

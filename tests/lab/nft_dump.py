@@ -34,6 +34,10 @@ def read(namespace, family):
     return Table(json.loads(out))
 
 
+def read_both(namespace):
+    return {family: read(namespace, family) for family in NAMES}
+
+
 def loaded(script, family):
     """What a script for nft, such as `portolan render` prints, makes of an empty host."""
     command = f'PATH=$PATH:/usr/sbin; nft -f - && nft -j list table {NAMES[family]} kube-proxy'
@@ -124,6 +128,12 @@ def chain_differences(grown, fresh):
     lines += [f'chain {name}: missing after changes' for name in fresh if name not in grown]
     return lines + [f'chain {name}: {grown[name]} / {fresh[name]}' for name in fresh
                     if name in grown and grown[name] != fresh[name]]
+
+
+def differences_of_grown(grown, fresh):
+    """In words: what a table that came about by changes has otherwise than one that was written at once."""
+    lines = differences(canonical(grown), canonical(fresh), LINGERING)
+    return lines + chain_differences(grown, fresh) + picks_agree(grown)
 
 
 def picks_agree(table):

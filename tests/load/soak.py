@@ -23,7 +23,8 @@ from lab import iptables_listing, nft_dump as dump  # noqa: E402
 from lab.crowd import Crowd  # noqa: E402
 from lab.daemon import program  # noqa: E402
 from lab.host import ADDRESSES  # noqa: E402
-from lab.topology import Namespace, wait_for  # noqa: E402
+from lab.topology import wait_for  # noqa: E402
+from lab.twin import Twin  # noqa: E402
 
 SERVICES, MOVING = 2000, 200
 REST_EVERY = 16  # steps, half of a deck; the first one ends the warm-up
@@ -42,31 +43,10 @@ for one in held[::2]:
 """
 
 
-class Twin:
-    """Where the program starts anew for every question."""
-
-    def __init__(self, crowd):
-        self.crowd, self.place = crowd, Namespace(crowd, "twin")
-        self.place.ip("link set lo up", "link add eth0 type bridge", "link set eth0 addrgenmode none",
-                      f"addr add {ADDRESSES[4]}/24 dev eth0", f"addr add {ADDRESSES[6]}/64 dev eth0 nodad", "link set eth0 up")
-
-    def wanted(self):
-        pid, log = self.place.spawn(program(), *self.crowd.arguments[1:])
-        try:
-            for family in ("IPv4", "IPv6"):
-                log.wait_line(f'"First sync done" ipFamily="{family}"', timeout=PATIENCE)
-        finally:
-            self.place.agent.call("kill", pid=pid, number=signal.SIGKILL)
-            self.place.agent.call("wait", pid=pid, timeout=10)
-        state = read_state(self.place, self.crowd.mode)
-        self.place.run("nft", "flush", "ruleset")
-        return state
-
-
-def read_state(place, mode):
+def reader(mode):
     if mode == "nftables":
-        return {family: dump.read(place, family) for family in (4, 6)}
-    return {family: place.run(tool) for family, tool in ((4, "iptables-save"), (6, "ip6tables-save"))}
+        return dump.read_both
+    return lambda place: {family: place.run(tool) for family, tool in ((4, "iptables-save"), (6, "ip6tables-save"))}
 
 
 def differences(mode, found, wanted):
@@ -74,8 +54,7 @@ def differences(mode, found, wanted):
     lines = []
     for family in (4, 6):
         if mode == "nftables":
-            lines += dump.differences(dump.canonical(found[family]), dump.canonical(wanted[family]), dump.LINGERING)
-            lines += dump.chain_differences(found[family], wanted[family]) + dump.picks_agree(found[family])
+            lines += dump.differences_of_grown(found[family], wanted[family])
         else:
             lines += iptables_listing.difference(wanted[family], found[family], names=("wanted", "found")).splitlines()
     return lines
@@ -84,7 +63,7 @@ def differences(mode, found, wanted):
 class Soak:
     def __init__(self, crowd, seed):
         self.crowd, self.draw = crowd, random.Random(seed)
-        self.twin = Twin(crowd)
+        self.twin, self.read = Twin(crowd, eth0=ADDRESSES), reader(crowd.mode)
         self.counts = {}
         self.warm = None
         self.removed = set()
@@ -166,11 +145,11 @@ class Soak:
 
     def rest(self):
         """Nothing happens until the kernel holds what a new start would write."""
-        wanted = self.twin.wanted()
+        wanted = self.twin.after_first_sync([program(), *self.crowd.arguments[1:]], self.read)
         found = []
 
         def equal():
-            found[:] = differences(self.crowd.mode, read_state(self.crowd.node, self.crowd.mode), wanted)
+            found[:] = differences(self.crowd.mode, self.read(self.crowd.node), wanted)
             return not found
 
         try:

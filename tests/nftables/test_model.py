@@ -14,11 +14,12 @@ import pytest
 
 from lab import manifests, topology
 from lab import nft_dump as dump
-from lab.daemon import FLAGS, Daemon
+from lab.daemon import FLAGS, program
 from lab.nft_evaluator import Packet, evaluate, updates
 from lab.objects import address
 from lab.random_cluster import SHARED, Cluster
-from lab.topology import FAMILIES, Namespace
+from lab.topology import FAMILIES
+from lab.twin import Twin
 from reference import Reference, Settings
 
 SEEDS = [int(os.environ['PORTOLAN_SEED'])] if 'PORTOLAN_SEED' in os.environ else range(1, 10)
@@ -73,40 +74,15 @@ def packets(draw, reference, count):
         yield Packet(source, str(destination), protocol, port, interface)
 
 
-class Twin:
-    """A namespace that looks like the node, where the program starts anew for every question."""
-
-    def __init__(self, lab):
-        self.namespace = Namespace(lab, 'twin')
-        topology.quick_ipv6(self.namespace)
-        self.namespace.ip(
-            'link set lo up',
-            *(line for name, addresses in (('eth0', topology.NODE), ('cni0', topology.BRIDGE), ('eth1', topology.UPLINK))
-              for line in (f'link add {name} type bridge', f'addr add {addresses[4]}/24 dev {name}',
-                           f'addr add {addresses[6]}/64 dev {name} nodad', f'link set {name} up')))
-
-        class Place:
-            node = self.namespace
-
-        self.daemon = Daemon(Place, mode='nftables', marker=False, detector=())
-
-    def tables(self, flags):
-        """{family: Table} of a first sync over nothing."""
-        self.daemon.flags = flags
-        self.daemon.start(wait=False)
-        self.daemon.wait_synced()
-        self.daemon.kill()
-        tables = {family: dump.read(self.namespace, family) for family in FAMILIES}
-        for name in dump.NAMES.values():
-            self.namespace.run('nft', 'delete', 'table', name, 'kube-proxy')
-        return tables
-
-
 @pytest.fixture(scope='module')
 def stage(clusters):
     """The cluster, and its twin."""
     cluster = clusters(pods=1, remote_pods=1)
-    return cluster, Twin(cluster.lab)
+    return cluster, Twin(cluster.lab, eth0=topology.NODE, cni0=topology.BRIDGE, eth1=topology.UPLINK)
+
+
+def fresh_tables(cluster, twin):
+    return twin.after_first_sync([program(), 'run', *cluster.daemon.flags], dump.read_both)
 
 
 def settings_of(seed):
@@ -159,8 +135,7 @@ def check_memory(state, table, reference, packet, family, where):
 
 def check_tables(grown, fresh, where):
     for family in FAMILIES:
-        wrong = dump.differences(dump.canonical(grown[family]), dump.canonical(fresh[family]), dump.LINGERING)
-        wrong += dump.chain_differences(grown[family], fresh[family]) + dump.picks_agree(grown[family])
+        wrong = dump.differences_of_grown(grown[family], fresh[family])
         assert not wrong, f'{where}, IPv{family}, after changes / after a first sync:\n' + '\n'.join(wrong)
 
 
@@ -172,8 +147,8 @@ def test_maps_follow_random_changes(stage, seed):
     begin(cluster, flags, state)
     for step in range(STEPS):
         where = f'seed {seed}, step {step}'
-        grown = {family: dump.read(cluster.node, family) for family in FAMILIES}
-        check_tables(grown, twin.tables(cluster.daemon.flags), where)
+        grown = dump.read_both(cluster.node)
+        check_tables(grown, fresh_tables(cluster, twin), where)
         for family in FAMILIES:
             check_packets(state, grown, Reference(objects_of(cluster, state), settings, family), family, where)
         state.step()
@@ -187,7 +162,7 @@ def check_restart(cluster, twin, seed):
     """The chains that were made on the way are gone too."""
     cluster.daemon.stop()
     cluster.daemon.start()
-    fresh = twin.tables(cluster.daemon.flags)
+    fresh = fresh_tables(cluster, twin)
     for family in FAMILIES:
         again = dump.read(cluster.node, family)
         assert set(dump.canonical_rules(again)) == set(dump.canonical_rules(fresh[family])), f'seed {seed}'

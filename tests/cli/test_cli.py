@@ -10,7 +10,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-PORTOLAN = os.environ["PORTOLAN"]
+from lab.daemon import program
+
+PORTOLAN = program()
 SOURCE = Path(os.environ.get("PORTOLAN_SOURCE", Path(__file__).resolve().parents[2]))
 
 SERVICE = """\

@@ -14,10 +14,12 @@ import time
 
 import pytest
 
+from lab.daemon import program
+from lab.log import PATIENCE
+
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
-PORTOLAN = os.environ.get("PORTOLAN", str(SOURCE / "build" / "portolan"))
+PORTOLAN = program()
 SHELLS = ("bash", "zsh", "fish")
-PATIENCE = 20 * float(os.environ.get("PORTOLAN_LAB_SLOWNESS", "1"))
 
 
 def run(*words):

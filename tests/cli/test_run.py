@@ -5,15 +5,14 @@ Every wait is for a line of the daemon's log, never for a while.
 """
 
 import os
-import queue
 import shutil
 import signal
 import subprocess
-import threading
 import time
 
 import pytest
 
+from lab.child import Child
 from test_cli import NODE, PORTOLAN, SERVICE, SLICE, run
 
 #: The limit is the whole machine's, a namespace cannot set it.
@@ -26,30 +25,24 @@ pytestmark = pytest.mark.skipif(
     reason="no network namespace with iptables can be made here")
 
 
-class Daemon:
-    """`portolan run` as a child; its pid is that of the namespace's first process."""
+class Daemon(Child):
+    """`portolan run` in a namespace of its own; its pid is that of the namespace's first process."""
 
     def __init__(self, folder, *flags, through=()):
-        self.lines = []
-        self.queue = queue.Queue()
-        self.process = subprocess.Popen(
-            [*UNSHARE, *through, PORTOLAN, "run", "--manifests", str(folder), "--node-name=node-a",
-             "--iptables-min-sync-period=0", NO_LIMIT, "-v2", *flags], stderr=subprocess.PIPE, text=True)
-        threading.Thread(target=self.read, daemon=True).start()
-
-    def read(self):
-        for line in self.process.stderr:
-            self.queue.put(line)
-        self.queue.put(None)
+        super().__init__([*UNSHARE, *through, PORTOLAN, "run", "--manifests", str(folder), "--node-name=node-a",
+                          "--iptables-min-sync-period=0", NO_LIMIT, "-v2", *flags])
+        self.at = 0
 
     def wait_for(self, *parts):
         """The next log line that has all parts; every line is looked at once."""
-        while True:
-            line = self.queue.get(timeout=DEADLINE)
-            assert line is not None, f"the daemon ended without {parts}: {''.join(self.lines)}"
-            self.lines.append(line)
-            if all(part in line for part in parts):
-                return line
+        def find():
+            while self.at < len(self.lines):
+                self.at += 1
+                if all(part in self.lines[self.at - 1] for part in parts):
+                    return self.lines[self.at - 1]
+            return None
+
+        return self.wait(find, f"line with {parts}", DEADLINE)
 
     def wait_for_first_syncs(self):
         for _ in range(2):
@@ -62,10 +55,6 @@ class Daemon:
 
     def inside(self, *command):
         return subprocess.run(self.enter(*command), capture_output=True, text=True, check=True).stdout
-
-    def end(self, number=signal.SIGTERM):
-        self.process.send_signal(number)
-        return self.process.wait(timeout=DEADLINE)
 
 
 @pytest.fixture
@@ -86,9 +75,7 @@ def start(folder):
 
     yield starter
     for daemon in daemons:
-        if daemon.process.poll() is None:
-            daemon.process.kill()
-        daemon.process.wait()
+        daemon.close()
 
 
 def replace(path, text):

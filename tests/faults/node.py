@@ -14,20 +14,17 @@ server answers, so that a test can see whether what worked still works.
 """
 
 import os
-import re
-import select
 import shutil
-import signal
 import subprocess
-import time
 
 import pytest
 
 from lab import iptables_listing
+from lab.child import PATIENCE, Child
+from lab.daemon import program
+from lab.topology import wait_for
 
-SOURCE = os.environ.get("PORTOLAN_SOURCE") or os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-PORTOLAN = os.environ.get("PORTOLAN") or os.path.join(SOURCE, "build", "portolan")
-PATIENCE = 30  # seconds that any single thing may take
+PORTOLAN = program()
 
 FAMILIES = {4: "iptables", 6: "ip6tables"}
 TOOLS = [family + kind for family in FAMILIES.values() for kind in ("", "-save", "-restore")]
@@ -65,16 +62,8 @@ with socket.create_connection((sys.argv[1], 80), timeout=20) as connection:
 """
 
 
-def until(condition, what, patience=PATIENCE):
-    """Asks again and again, without resting longer than the answer takes to change."""
-    deadline = time.monotonic() + patience
-    while True:
-        value = condition()
-        if value:
-            return value
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"{patience} s passed before {what}")
-        select.select([], [], [], 0.01)
+def until(condition, what, patience=30):
+    return wait_for(condition, patience, step=0.01, what=what)
 
 
 def service(name, cluster_ip, endpoints, port=80, target=8080):
@@ -109,70 +98,6 @@ ask = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 12)
 ask.send(struct.pack("=IHHII4x", 20, 10 << 8 | 16, 1, 1, 0))
 print(struct.unpack_from(">I", ask.recv(4096), 24)[0])
 """
-
-
-class Daemon:
-    """One life of the daemon. before: words that start it, such as setpriv's."""
-
-    def __init__(self, node, *flags, before=(), program=PORTOLAN):
-        self.node = node
-        self.lines = []
-        self._rest = b""
-        self.process = subprocess.Popen(
-            node.inside([*before, program, "run", *node.flags, *flags]),
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=node.env,
-        )  # fmt: skip
-        os.set_blocking(self.process.stderr.fileno(), False)
-
-    def _read(self, timeout):
-        """Takes what there is of the log; False when it has ended."""
-        fd = self.process.stderr.fileno()
-        if not select.select([fd], [], [], timeout)[0]:
-            return True
-        data = os.read(fd, 65536)
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        self.lines += [line.decode(errors="replace") for line in lines]
-        return bool(data)
-
-    def wait_log(self, pattern, since=0, patience=PATIENCE):
-        """Waits for a line of the log; returns its match."""
-        deadline = time.monotonic() + patience
-        while True:
-            for line in self.lines[since:]:
-                if match := re.search(pattern, line):
-                    return match
-            left = deadline - time.monotonic()
-            if left < 0 or not self._read(left):
-                raise TimeoutError(f"no line like {pattern!r} in the log:\n" + "\n".join(self.lines[-40:]))
-
-    def mark(self):
-        """A place in the log: what comes later is news."""
-        while select.select([self.process.stderr.fileno()], [], [], 0)[0]:
-            if not self._read(0):
-                break
-        return len(self.lines)
-
-    def wait_synced(self):
-        for family in "46":
-            self.wait_log(rf'"First sync done" ipFamily="IPv{family}"')
-        return self
-
-    def said(self, pattern, since=0):
-        """The lines of the log so far that are like this."""
-        self.mark()
-        return [line for line in self.lines[since:] if re.search(pattern, line)]
-
-    def alive(self):
-        return self.process.poll() is None
-
-    def end(self, number=signal.SIGTERM):
-        self.process.send_signal(number)
-        return self.process.wait(PATIENCE)
-
-    def close(self):
-        if self.alive():
-            self.end(signal.SIGKILL)
-        self.process.stderr.close()
 
 
 class Node:
@@ -240,10 +165,10 @@ class Node:
 
     # -- the daemon --
 
-    def start(self, *flags, **how):
-        daemon = Daemon(self, *flags, **how)
-        self.daemons.append(daemon)
-        return daemon
+    def start(self, *flags, before=(), binary=PORTOLAN):
+        """before: words that start it, such as setpriv's."""
+        self.daemons.append(Child(self.inside([*before, binary, "run", *self.flags, *flags]), self.env))
+        return self.daemons[-1]
 
     # -- the tools --
 

@@ -321,7 +321,7 @@ def open_node():
 
 
 def start_as(node, user, *flags):
-    return node.start(*flags, before=AS_NOBODY if user == NOBODY else (), program=node.program)
+    return node.start(*flags, before=AS_NOBODY if user == NOBODY else (), binary=node.program)
 
 
 @pytest.mark.parametrize("holder,waiter", [(NOBODY, "0"), ("0", NOBODY)])

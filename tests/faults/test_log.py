@@ -197,7 +197,7 @@ def test_what_is_said_again_and_again_hides_nothing(netlink_node):
     said = [line for line in daemon.lines if "SIGUSR1: comparing" in line]
     assert len(said) == 1
     assert daemon.end() == 0
-    until(lambda: not daemon._read(1), "the log ended")
+    until(lambda: not daemon.read(1), "the log ended")
     said = [line for line in daemon.lines if "SIGUSR1: comparing" in line]
     assert len(said) == 2
     left_out = int(re.search(r" leftOut=(\d+)$", said[1]).group(1))

@@ -41,7 +41,7 @@ def test_a_daemon_without_memory_says_what_it_asked_for_and_leaves_the_rules(net
         if ended(daemon):
             break
     assert daemon.process.wait(PATIENCE) == 1
-    until(lambda: not daemon._read(1), "the log ended")
+    until(lambda: not daemon.read(1), "the log ended")
     told = [line for line in daemon.lines if "Out of memory" in line]
     assert len(told) == 1 and re.match(LINE, told[0]), told
     assert daemon.lines[-1] == told[0]

@@ -2,12 +2,13 @@
 """What the tests of this folder share: running `portolan render`, and short ways to write objects."""
 import difflib
 import json
-import os
 import pathlib
 import subprocess
 
+from lab.daemon import program
+
 HERE = pathlib.Path(__file__).resolve().parent
-PORTOLAN = os.environ.get('PORTOLAN', str(HERE.parent.parent / 'build' / 'portolan'))
+PORTOLAN = program()
 NODE = 'node'
 
 

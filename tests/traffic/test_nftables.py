@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Table kube-proxy itself: that a dry run and the daemon write the same, what happens while it changes, and foreign hands."""
 
-import os
 import random
 import re
 
@@ -9,6 +8,7 @@ import pytest
 
 from lab import nft_dump
 from lab.check import errors, names, refused_at_once, served
+from lab.daemon import program
 from lab.manifests import Service, service_cidr
 from lab.topology import NODE, wait_for
 
@@ -224,5 +224,5 @@ def test_cleanup_removes_the_tables(clusters):
     cluster = clusters(pods=1)
     cluster.service(170, cluster.pods)
     cluster.daemon.stop()
-    cluster.node.run(os.environ.get("PORTOLAN") or "portolan", "cleanup")
+    cluster.node.run(program(), "cleanup")
     assert "kube-proxy" not in cluster.node.run("nft", "list", "tables")

@@ -145,22 +145,23 @@ def fill(cluster, web):
     cluster.node.run("nft", "-f", "-", stdin=f"add element ip kube-proxy {name} {{ {elements} }}")
 
 
-def sync_ms(cluster, *services):
-    """How long it took to write what these are now, over IPv4."""
-    since = len(cluster.daemon.log.lines)
-    cluster.serve(*services)
-    return max(int(ms) for line in cluster.daemon.log.lines[since:] for ms in re.findall(r'"Sync done" ipFamily="IPv4".* ms=(\d+)', line))
+def worked_ms(cluster):
+    """What the daemon used of a processor so far, the kernel's work for it included: a busy machine changes nothing about that."""
+    tasks = cluster.node.run("sh", "-c", f"cat /proc/{cluster.daemon.pid}/task/*/schedstat").splitlines()
+    return sum(int(task.split()[0]) for task in tasks) / 1e6
 
 
 def leave_ms(cluster, service, *all_services):
-    """How long it takes that the last endpoint leaves: the best of three, since others on this machine have their work, too."""
-    pods, times = service.pods, []
+    """How much work it is that the last endpoint leaves, and all else that is done meanwhile: the least of three."""
+    pods, work = service.pods, []
     for _ in range(3):
         service.pods = pods[:-1]
-        times.append(sync_ms(cluster, *all_services))
+        before = worked_ms(cluster)
+        cluster.serve(*all_services)
+        work.append(worked_ms(cluster) - before)
         service.pods = pods
         cluster.serve(*all_services)
-    return min(times)
+    return min(work)
 
 
 def test_an_endpoint_leaves_in_milliseconds_whatever_others_remember(clusters):
@@ -173,5 +174,5 @@ def test_an_endpoint_leaves_in_milliseconds_whatever_others_remember(clusters):
     cluster.serve(quiet, loud)  # what nft did is heard of here, as what packets do is not
     beside = leave_ms(cluster, quiet, quiet, loud)
     itself = leave_ms(cluster, loud, quiet, loud)
-    print(f"an endpoint left a small Service in {beside} ms, and the full one in {itself} ms")
-    assert max(beside, itself) < 100
+    print(f"that an endpoint left was {beside} ms of work in a small Service, and {itself} ms in the full one")
+    assert max(beside, itself) < 20  # to hear of all those clients was more

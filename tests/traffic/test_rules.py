@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The kernel holds what the dry run promises: iptables-save equals `portolan render --format=save`."""
 
-import random
-
 import pytest
 
 from lab import iptables_listing
 from lab.check import served
 from lab.daemon import program, save
 from lab.manifests import Endpoint, Service, cluster_ip
+from lab.random_cluster import Cluster
 from lab.topology import FAMILIES, wait_for
 
 FLAGS = {
@@ -70,40 +69,17 @@ def canaries_are_there(cluster):
     wait_for(lambda: all(save(cluster.lab, family).count("KUBE-PROXY-CANARY") == 3 for family in (4, 6)), what="six canaries")
 
 
-def random_service(chance, cluster, number):
-    pods = cluster.pods + cluster.remote_pods
-    chosen = [Endpoint(pod, chance.choice(("ready", "ready", "terminating"))) for pod in pods if chance.random() < 0.6]
-    policy = chance.choice(("Cluster", "Local"))
-    return Service(
-        f"random-{number}",
-        number,
-        chosen,
-        proto=chance.choice(("TCP", "UDP")),
-        kind=chance.choice(("ClusterIP", "NodePort", "LoadBalancer")),
-        external=chance.random() < 0.3,
-        affinity=chance.choice((0, 0, 20)),
-        internalTrafficPolicy=chance.choice(("Cluster", "Local")),
-        externalTrafficPolicy=policy,
-        healthCheckNodePort=32000 + number if policy == "Local" else 0,
-    )
-
-
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("writer", ["netlink", "restore"])
 def test_many_changes_end_where_a_first_sync_would(clusters, writer, seed):
     """Partial syncs, one after the other; after each the kernel holds neither less nor more."""
     cluster = clusters(f"--iptables-writer={writer}")
     canaries_are_there(cluster)
-    chance = random.Random(seed)
-    services = {}
-    for _ in range(12):
-        for number in chance.sample(range(120, 126), 2):
-            if number in services and chance.random() < 0.3:
-                del services[number]
-            else:
-                services[number] = random_service(chance, cluster, number)
-        cluster.serve(*services.values())
-        assert not differences(cluster)
+    drawn = Cluster(seed, services=6)
+    for step in range(12):
+        drawn.step()
+        cluster.serve(extra=drawn.objects())
+        assert not differences(cluster), f"seed {seed}, step {step}"
 
 
 def test_foreign_rules_are_left_alone(cluster, family):

@@ -48,6 +48,22 @@ def cluster(clusters):
     return clusters()
 
 
+@pytest.fixture
+def loads():
+    """loads(place, address, port, ...) is a load that has begun, and is over when the test is."""
+    running = []
+
+    def begin(place, *target, **more):
+        running.append(place.load(*target, **more))
+        running[-1].wait(5)
+        return running[-1]
+
+    yield begin
+    for one in running:
+        if one.running:
+            one.stop()
+
+
 @pytest.fixture(scope="module")
 def hosts():
     """hosts() is a Host whose daemon is not started yet."""

@@ -47,9 +47,7 @@ def start(folder):
 
     yield starter
     for daemon in daemons:
-        if daemon.process.poll() is None:
-            daemon.process.kill()
-        daemon.process.wait()
+        daemon.close()
 
 
 def write_config(tmp_path, *flags):

@@ -50,9 +50,7 @@ def start(open_folder):
 
     yield starter
     for daemon in daemons:
-        if daemon.process.poll() is None:
-            daemon.process.kill()
-        daemon.process.wait()
+        daemon.close()
 
 
 def status(pid):

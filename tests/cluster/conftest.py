@@ -9,6 +9,7 @@ import pytest
 from lab import objects
 from lab.required import made_or_skipped
 from stage import Stage
+from world import World, everything
 
 
 @pytest.fixture(scope='module')
@@ -16,3 +17,13 @@ def stage():
     with made_or_skipped(Stage) as stage:
         stage.api.create(objects.node())
         yield stage
+
+
+@pytest.fixture(scope='module')
+def filled(stage):
+    """A World with each kind of Service."""
+    class Plain:
+        api = stage.api
+    world = World(Plain, 'everything')
+    everything(world)
+    return world

@@ -16,12 +16,12 @@ import pytest
 from lab.check import served
 from lab.daemon import program
 from lab.nft_evaluator import Packet, Table, evaluate, updates
-from lab.objects import Pod, addresses, away, here, port, service
+from lab.objects import addresses, away, here, port, service
 from lab.topology import wait_for
 from proxies import FAMILIES, PATIENCE, Pair, forget
 from stage import NODE
 from test_settings import CIDRS
-from world import World
+from world import PORTS, TARGETS, World
 
 PACKETS = int(os.environ.get('PORTOLAN_PACKETS', '250'))
 MODE = '--proxy-mode=nftables'
@@ -42,35 +42,6 @@ NOBODYS = {4: ['198.18.9.9', '192.0.2.11', '203.0.113.12'],
 SYNCED = {'kube-proxy': r'"SyncProxyRules complete" ipFamily="IPv{}"', 'portolan': r'"First sync done" ipFamily="IPv{}"'}
 #: Of the service network, and nobody's.
 UNALLOCATED = {4: '10.97.7.7', 6: 'fd00:10:96::f:7777'}
-
-PORTS = [port('http'), port('dns', 'UDP', 53)]
-TARGETS = [port('http', number=8080), port('dns', 'UDP', 5353)]
-
-
-def everything(w):
-    """Each kind of Service, in each condition; no two ask for the same address, since the modes differ in who gets it."""
-    ranges = ['203.0.113.0/24', '2001:db8:3::/64']
-    kinds = {
-        'plain': {}, 'inner': {'internalTrafficPolicy': 'Local'}, 'sticky': {'sessionAffinity': 'ClientIP'},
-        'external': {'externalIPs': 2}, 'node': {'type': 'NodePort'},
-        'node-local': {'type': 'NodePort', 'externalTrafficPolicy': 'Local', 'sessionAffinity': 'ClientIP'},
-        'balancer': {'type': 'LoadBalancer', 'ingress': 2},
-        'ranges': {'type': 'LoadBalancer', 'ingress': 2, 'loadBalancerSourceRanges': ranges},
-        'local': {'type': 'LoadBalancer', 'ingress': 1, 'externalTrafficPolicy': 'Local', 'internalTrafficPolicy': 'Local',
-                  'externalIPs': 1, 'loadBalancerSourceRanges': ['192.0.2.0/24', '2001:db8:2::/64']},
-        'both': {'type': 'LoadBalancer', 'ingress': 1, 'externalIPs': 1, 'sessionAffinity': 'ClientIP'},
-    }
-    pods = {'both': [here(1), away(2), away(3)], 'away': [away(2), away(3)], 'none': [],
-            'ending': [here(1, state='terminating'), away(2, state='notready'), Pod(4, None)]}
-    numbers = iter(range(20, 200))
-    for kind, spec in kinds.items():
-        for where, list_ in pods.items():
-            asked = {'externalIPs': 'external', 'ingress': 'vip'}
-            own = {name: addresses(asked[name], [next(numbers) for _ in range(value)]) if name in asked else value
-                   for name, value in spec.items()}
-            w.service(f'{kind}-{where}', *PORTS, **own)
-            w.pods(f'{kind}-{where}', *list_, ports=TARGETS)
-
 
 class NftPair(Pair):
     def tables(self, family):
@@ -151,15 +122,6 @@ def compare_memory(theirs, ours, packet, family):
         fates.append((bool(written), evaluate(table, packet, LOCAL[family])))
         table.forget()
     return [] if fates[0] == fates[1] else [f'{packet}, again\n  kube-proxy: {fates[0]}\n  portolan:   {fates[1]}']
-
-
-@pytest.fixture(scope='module')
-def filled(stage):
-    class Plain:
-        api = stage.api
-    world = World(Plain, 'everything')
-    everything(world)
-    return world
 
 
 @pytest.mark.parametrize('flags', [[CIDRS], [], [CIDRS, '--nodeport-addresses=0.0.0.0/0,::/0']],

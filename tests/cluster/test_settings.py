@@ -3,9 +3,8 @@
 import pytest
 
 import proxies
-from lab.objects import Pod, addresses, away, here, port
+from lab.objects import addresses, port
 from proxies import Pair
-from world import World
 
 CIDRS = '--cluster-cidr=10.244.0.0/16,fd00:10:244::/48'
 SETTINGS = {
@@ -36,41 +35,6 @@ SETTINGS = {
     'bind address of another network': ['--bind-address=203.0.113.11', CIDRS],
     'bind address of IPv6': ['--bind-address=2001:db8:3::11', CIDRS],
 }
-
-
-def everything(w):
-    """Each kind of Service, in each condition that leads to different rules; no two ask for the same address, since kube-proxy writes
-    the rules of both then, and Portolan those of the older one."""
-    ranges = ['203.0.113.0/24', '2001:db8:3::/64']
-    kinds = {
-        'plain': {}, 'inner': {'internalTrafficPolicy': 'Local'}, 'sticky': {'sessionAffinity': 'ClientIP'},
-        'external': {'externalIPs': 2}, 'node': {'type': 'NodePort'},
-        'node-local': {'type': 'NodePort', 'externalTrafficPolicy': 'Local', 'sessionAffinity': 'ClientIP'},
-        'balancer': {'type': 'LoadBalancer', 'ingress': 1},
-        'ranges': {'type': 'LoadBalancer', 'ingress': 1, 'loadBalancerSourceRanges': ranges},
-        'local': {'type': 'LoadBalancer', 'ingress': 1, 'externalTrafficPolicy': 'Local',
-                  'internalTrafficPolicy': 'Local', 'externalIPs': 1,
-                  'loadBalancerSourceRanges': ['192.0.2.0/24', '2001:db8:2::/64']},
-    }
-    pods = {'both': [here(1), away(2), away(3)], 'away': [away(2), away(3)], 'none': [],
-            'ending': [here(1, state='terminating'), away(2, state='notready'), Pod(4, None)]}
-    numbers = iter(range(20, 200))
-    for kind, spec in kinds.items():
-        for where, list_ in pods.items():
-            asked = {'externalIPs': 'external', 'ingress': 'vip'}
-            own = {name: addresses(asked[name], [next(numbers) for _ in range(value)]) if name in asked else value
-                   for name, value in spec.items()}
-            w.service(f'{kind}-{where}', port('http'), port('dns', 'UDP', 53), **own)
-            w.pods(f'{kind}-{where}', *list_, ports=[port('http', number=8080), port('dns', 'UDP', 5353)])
-
-
-@pytest.fixture(scope='module')
-def filled(stage):
-    class Plain:
-        api = stage.api
-    world = World(Plain, 'everything')
-    everything(world)
-    return world
 
 
 @pytest.mark.parametrize('name', SETTINGS)

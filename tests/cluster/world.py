@@ -74,3 +74,33 @@ class World:
     def close(self):
         forget(self.api, self.known)
         self.known.clear()
+
+
+PORTS = [objects.port('http'), objects.port('dns', 'UDP', 53)]
+TARGETS = [objects.port('http', number=8080), objects.port('dns', 'UDP', 5353)]
+
+
+def everything(w):
+    """Each kind of Service, in each condition; no two ask for the same address, since proxies and modes differ in who
+    gets it."""
+    ranges = ['203.0.113.0/24', '2001:db8:3::/64']
+    kinds = {
+        'plain': {}, 'inner': {'internalTrafficPolicy': 'Local'}, 'sticky': {'sessionAffinity': 'ClientIP'},
+        'external': {'externalIPs': 2}, 'node': {'type': 'NodePort'},
+        'node-local': {'type': 'NodePort', 'externalTrafficPolicy': 'Local', 'sessionAffinity': 'ClientIP'},
+        'balancer': {'type': 'LoadBalancer', 'ingress': 2},
+        'ranges': {'type': 'LoadBalancer', 'ingress': 2, 'loadBalancerSourceRanges': ranges},
+        'local': {'type': 'LoadBalancer', 'ingress': 1, 'externalTrafficPolicy': 'Local', 'internalTrafficPolicy': 'Local',
+                  'externalIPs': 1, 'loadBalancerSourceRanges': ['192.0.2.0/24', '2001:db8:2::/64']},
+        'both': {'type': 'LoadBalancer', 'ingress': 1, 'externalIPs': 1, 'sessionAffinity': 'ClientIP'},
+    }
+    pods = {'both': [objects.here(1), objects.away(2), objects.away(3)], 'away': [objects.away(2), objects.away(3)], 'none': [],
+            'ending': [objects.here(1, state='terminating'), objects.away(2, state='notready'), objects.Pod(4, None)]}
+    numbers = iter(range(20, 200))
+    for kind, spec in kinds.items():
+        for where, list_ in pods.items():
+            asked = {'externalIPs': 'external', 'ingress': 'vip'}
+            own = {name: objects.addresses(asked[name], [next(numbers) for _ in range(value)]) if name in asked else value
+                   for name, value in spec.items()}
+            w.service(f'{kind}-{where}', *PORTS, **own)
+            w.pods(f'{kind}-{where}', *list_, ports=TARGETS)

@@ -24,22 +24,6 @@ def cluster(clusters):
     return clusters(pods=4)
 
 
-@pytest.fixture
-def loads():
-    """Loads that begin here are over when the test is."""
-    running = []
-
-    def begin(place, *target, **more):
-        running.append(place.load(*target, **more))
-        running[-1].wait(3)
-        return running[-1]
-
-    yield begin
-    for one in running:
-        if one.running:
-            one.stop()
-
-
 def ways_in(cluster, web, family):
     return [(cluster.pods[3], web.cluster_ip[family], 80), (cluster.client, NODE[family], web.node_port),
             (cluster.client, web.load_balancer_ip[family], 80)]

@@ -21,19 +21,8 @@ def started_after(answers, moment):
 
 
 @pytest.fixture
-def load(cluster, family, proto):
-    """Loads that begin here are over when the test is."""
-    running = []
-
-    def begin(place, address, port):
-        running.append(place.load(address, port, proto))
-        running[-1].wait(5)
-        return running[-1]
-
-    yield begin
-    for one in running:
-        if one.running:
-            one.stop()
+def load(loads, proto):
+    return lambda place, address, port: loads(place, address, port, proto)
 
 
 def test_a_pod_leaves_and_comes_back_without_a_failed_request(cluster, load, family, proto):

@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 
+#include "base/fiber.h"
 #include "xtables/chains.h"
 #include "xtables/rule_compare.h"
 
@@ -97,6 +98,7 @@ void rule_list_add(struct rule_list *list, const struct rule *rule)
 		arena_alloc(list->arena, offsetof(struct rule_item, rule) +
 						 offsetof(struct rule, matches) + matches);
 
+	fiber_breathe(); /* one Service may have 300,000 rules */
 	if (!chain)
 		chain = add_chain(list, rule->table, rule->chain, false);
 	list->used = item->chain = chain;

@@ -29,14 +29,14 @@ static const char *words_at(const struct step *step, const struct diff_hunk *hun
 	return step->rule && streq(step->rule, line) ? "this rule is missing" : NULL;
 }
 
-static bool tell_steps(struct way *way, const struct diff_hunk *hunk, const char *line,
+static bool tell_steps(struct packet_path *path, const struct diff_hunk *hunk, const char *line,
 		       bool declaration)
 {
 	bool told = false;
 
-	for (size_t i = 0; i < way->n_outcomes; i++) {
-		for (size_t j = 0; j < way->outcomes[i].n_steps; j++) {
-			struct step *step = &way->outcomes[i].steps[j];
+	for (size_t i = 0; i < path->n_outcomes; i++) {
+		for (size_t j = 0; j < path->outcomes[i].n_steps; j++) {
+			struct step *step = &path->outcomes[i].steps[j];
 			const char *words = words_at(step, hunk, line, declaration);
 
 			if (!words)
@@ -66,7 +66,7 @@ static void tell_line(struct explanation *explanation, const struct diff_hunk *h
 	if (line->sign == '+')
 		add_note(explanation, xasprintf("%s %s has %s that is not planned: %s", place->kind,
 						place->name, what, line->text));
-	else if (line->sign == '-' && !tell_steps(explanation->way, hunk, line->text, false))
+	else if (line->sign == '-' && !tell_steps(explanation->path, hunk, line->text, false))
 		add_note(explanation, xasprintf("%s %s lacks %s: %s", place->kind, place->name,
 						what, line->text));
 }
@@ -80,7 +80,7 @@ static void tell_declaration(struct explanation *explanation, const struct diff_
 	if (line->sign == '+')
 		add_note(explanation, xasprintf("there is a %s %s that is not planned: %s",
 						place->kind, place->name, line->text));
-	else if (!tell_steps(explanation->way, hunk, line->text, true))
+	else if (!tell_steps(explanation->path, hunk, line->text, true))
 		add_note(explanation, xasprintf("there is no %s %s", place->kind, place->name));
 }
 
@@ -152,7 +152,7 @@ int diff_explanation(struct explanation *explanation, const struct backend_host 
 		.settings = input->settings,
 		.host = &input->host,
 		.backend_host = backend_host,
-		.packet = &explanation->way->packet,
+		.packet = &explanation->path->packet,
 	};
 	cleanup_plan_once struct plan_once once;
 	cleanup_diff struct diff diff = {0};

@@ -168,7 +168,7 @@ static void add_kernel(const struct comparison *comparison, struct stored_chain 
 	}
 }
 
-/* -- in the way of a packet */
+/* -- in the path of a packet */
 
 /* A packet that matches such a rule of a base chain is done with the chain. */
 static bool ends_way(const struct target *target)
@@ -358,7 +358,7 @@ static int try_diff(struct diff *diff, const struct inspect_question *question, 
 	features = host_features(kernel);
 	iptables_rules_plan(wanted, settings, question->delta, question->host, &features);
 	if (question->packet)
-		way_free(iptables_rules_walk(wanted, question->packet, question->host));
+		packet_path_free(iptables_rules_walk(wanted, question->packet, question->host));
 	diff_iptables_compare(&found, wanted, kernel);
 	r = kernel_rules_end(kernel, err);
 	if (r > 0)

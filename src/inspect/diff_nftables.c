@@ -477,6 +477,6 @@ int diff_nftables(struct diff *diff, const struct settings *settings,
 		return r;
 	comparison.socket = socket;
 	if (packet)
-		way_free(nftables_rules_walk(wanted, packet, host));
+		packet_path_free(nftables_rules_walk(wanted, packet, host));
 	return compare_all(&comparison, err);
 }

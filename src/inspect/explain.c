@@ -128,7 +128,7 @@ static void find_port(struct explanation *explanation)
 	const struct service_plan *plan = explanation->plan;
 
 	for (size_t i = 0; i < plan->n_ports && explanation->entry == ENTRY_NONE; i++) {
-		explanation->entry = entry_of(&plan->ports[i], &explanation->way->packet);
+		explanation->entry = entry_of(&plan->ports[i], &explanation->path->packet);
 		if (explanation->entry != ENTRY_NONE)
 			explanation->port = &plan->ports[i];
 	}
@@ -144,7 +144,7 @@ static bool try_service(struct explanation *explanation, const char *key)
 	return explanation->port;
 }
 
-/* Who has the address, where the rule that ends the way does not say so. */
+/* Who has the address, where the rule that ends the path does not say so. */
 static void find_owner(struct explanation *explanation)
 {
 	const struct service *service;
@@ -160,7 +160,7 @@ static void find_owner(struct explanation *explanation)
 /* The rules know: iptables' by the Service they were written for, nftables' by their comments. */
 static void find_service(struct explanation *explanation)
 {
-	const struct outcome *outcome = &explanation->way->outcomes[0];
+	const struct outcome *outcome = &explanation->path->outcomes[0];
 	cleanup_free char *key = NULL;
 
 	if (outcome->service)
@@ -175,12 +175,12 @@ static void find_service(struct explanation *explanation)
 
 /* -- who is left out */
 
-static bool is_backend(const struct way *way, const struct endpoint *endpoint)
+static bool is_backend(const struct packet_path *path, const struct endpoint *endpoint)
 {
-	for (size_t i = 0; i < way->n_outcomes; i++)
-		if (way->outcomes[i].fate == FATE_BACKEND &&
-		    way->outcomes[i].backend_port == endpoint->port &&
-		    addr_equal(&way->outcomes[i].backend, &endpoint->addr))
+	for (size_t i = 0; i < path->n_outcomes; i++)
+		if (path->outcomes[i].fate == FATE_BACKEND &&
+		    path->outcomes[i].backend_port == endpoint->port &&
+		    addr_equal(&path->outcomes[i].backend, &endpoint->addr))
 			return true;
 	return false;
 }
@@ -191,7 +191,7 @@ static bool took_local_list(const struct explanation *explanation)
 	const struct port_plan *port = explanation->port;
 
 	for (size_t i = 0; i < port->use.cluster.n; i++)
-		if (!is_backend(explanation->way, &port->endpoints->v[port->use.cluster.v[i]]))
+		if (!is_backend(explanation->path, &port->endpoints->v[port->use.cluster.v[i]]))
 			return true;
 	return port->use.cluster.n == 0;
 }
@@ -244,7 +244,7 @@ static void find_left_out(struct explanation *explanation)
 		return;
 	local_list = took_local_list(explanation);
 	for (size_t i = 0; port->endpoints && i < port->endpoints->n; i++)
-		if (!is_backend(explanation->way, &port->endpoints->v[i]))
+		if (!is_backend(explanation->path, &port->endpoints->v[i]))
 			leave_out(explanation, &capacity, &port->endpoints->v[i],
 				  reason_of(explanation, i, local_list));
 	if (!model_ignores_family(explanation->input->model, other))
@@ -258,12 +258,12 @@ static void find_left_out(struct explanation *explanation)
 
 enum fate explanation_fate(const struct explanation *explanation)
 {
-	const struct way *way = explanation->way;
-	enum fate fate = way->outcomes[0].fate;
+	const struct packet_path *path = explanation->path;
+	enum fate fate = path->outcomes[0].fate;
 
-	for (size_t i = 1; i < way->n_outcomes; i++)
-		if (way->outcomes[i].fate != FATE_BACKEND)
-			fate = way->outcomes[i].fate;
+	for (size_t i = 1; i < path->n_outcomes; i++)
+		if (path->outcomes[i].fate != FATE_BACKEND)
+			fate = path->outcomes[i].fate;
 	return fate;
 }
 
@@ -277,7 +277,7 @@ struct explanation *explain_packet(struct explain *explain, const struct packet 
 	struct explanation *explanation = xcalloc(1, sizeof(*explanation));
 
 	explanation->input = &explain->input;
-	explanation->way =
+	explanation->path =
 		explain->input.backend->inspect->walk(explain->rules, packet, &explain->input.host);
 	find_service(explanation);
 	find_left_out(explanation);
@@ -289,7 +289,7 @@ struct explanation *explanation_free(struct explanation *explanation)
 {
 	if (!explanation)
 		return NULL;
-	way_free(explanation->way);
+	packet_path_free(explanation->path);
 	service_plan_unref(explanation->plan);
 	free(explanation->left_out);
 	for (size_t i = 0; i < explanation->n_kernel_notes; i++)

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * What becomes of a connection, and why: the rules of one family are walked (way.h), and the plan
+ * What becomes of a connection, and why: the rules of one family are walked (packet_path.h), and the plan
  * says the rest: which endpoints are left out, which policies apply.
  *
  *	struct explain *explain = explain_new(&input);
@@ -13,8 +13,8 @@
  * it a second time.
  */
 
+#include "inspect/packet_path.h"
 #include "inspect/printer.h"
-#include "inspect/way.h"
 #include "model/model.h"
 #include "plan/plan.h"
 
@@ -83,7 +83,7 @@ const char *kernel_state_name(enum kernel_state state); /* "notCompared", "same"
 
 struct explanation {
 	const struct explain_input *input;
-	struct way *way;
+	struct packet_path *path;
 
 	/* the Service that the rules met belong to; NULL: none */
 	struct service_plan *plan;

@@ -100,9 +100,10 @@ void explain_doc_share(struct doc *doc, struct share share)
 	doc_real(doc, "percent", share_percent(share));
 }
 
-static void put_outcome(struct doc *doc, const struct way *way, const struct outcome *outcome)
+static void put_outcome(struct doc *doc, const struct packet_path *path,
+			const struct outcome *outcome)
 {
-	size_t from = MIN(way->n_common, outcome->n_steps);
+	size_t from = MIN(path->n_common, outcome->n_steps);
 
 	doc_open_map(doc, NULL);
 	doc_string(doc, "verdict", fate_name(outcome->fate));
@@ -143,20 +144,20 @@ static void put_kernel(struct doc *doc, const struct explanation *explanation)
 
 void explanation_doc(const struct explanation *explanation, struct doc *doc, const char *key)
 {
-	const struct way *way = explanation->way;
+	const struct packet_path *path = explanation->path;
 
 	doc_open_map(doc, key);
 	doc_string(doc, "kind", "Explanation");
 	doc_number(doc, "version", 1);
 	doc_string(doc, "mode", explanation->input->backend->name);
 	doc_string(doc, "node", explanation->input->settings->node_name);
-	explain_doc_packet(doc, &way->packet);
+	explain_doc_packet(doc, &path->packet);
 	explain_doc_service(doc, explanation);
 	doc_string(doc, "verdict", fate_name(explanation_fate(explanation)));
-	explain_doc_steps(doc, way->outcomes[0].steps, way->n_common);
+	explain_doc_steps(doc, path->outcomes[0].steps, path->n_common);
 	doc_open_list(doc, "outcomes");
-	for (size_t i = 0; i < way->n_outcomes; i++)
-		put_outcome(doc, way, &way->outcomes[i]);
+	for (size_t i = 0; i < path->n_outcomes; i++)
+		put_outcome(doc, path, &path->outcomes[i]);
 	doc_close(doc);
 	put_left_out(doc, explanation);
 	put_kernel(doc, explanation);

@@ -4,7 +4,7 @@
 /* Parts of documents that the outputs of several commands have in common. */
 
 #include "base/doc.h"
-#include "inspect/way.h"
+#include "inspect/packet_path.h"
 
 struct explanation;
 

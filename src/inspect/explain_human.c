@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * An explanation for people: the way up to the dice, the backends, the way behind them, who is left
+ * An explanation for people: the path up to the dice, the backends, the path behind them, who is left
  * out, and one sentence. Narrow, and coloured only where asked for.
  */
 
@@ -16,7 +16,7 @@
 
 static void print_packet(const struct printer *printer, const struct explanation *explanation)
 {
-	const struct packet *packet = &explanation->way->packet;
+	const struct packet *packet = &explanation->path->packet;
 	char from[ADDR_TEXT_MAX], to[ADDR_PORT_TEXT_MAX];
 
 	addr_print(&packet->source, from);
@@ -74,7 +74,7 @@ static void print_steps(const struct printer *printer, const struct outcome *out
 
 /* -- backends */
 
-static void print_backend(const struct printer *printer, const struct way *way,
+static void print_backend(const struct printer *printer, const struct packet_path *path,
 			  const struct outcome *outcome)
 {
 	char share[48], addr[ADDR_PORT_TEXT_MAX];
@@ -87,7 +87,7 @@ static void print_backend(const struct printer *printer, const struct way *way,
 		     xasprintf("%s (%.4g %%) %s, %s", share, share_percent(outcome->share), addr,
 			       outcome->masquerade == MASQUERADE_NONE ? "keeps the client's address"
 								      : "masqueraded"));
-	for (size_t i = way->n_common; i < end; i++)
+	for (size_t i = path->n_common; i < end; i++)
 		printer_step(printer, 4, &outcome->steps[i],
 			     i + 1 < outcome->n_steps ? &outcome->steps[i + 1] : NULL);
 }
@@ -110,16 +110,16 @@ static bool same_tail(const struct outcome *a, const struct outcome *b)
 }
 
 /* What comes behind the translation, once for all backends that have it in common. */
-static void print_tails(const struct printer *printer, const struct way *way)
+static void print_tails(const struct printer *printer, const struct packet_path *path)
 {
-	for (size_t i = 0; i < way->n_outcomes; i++) {
-		const struct outcome *outcome = &way->outcomes[i];
+	for (size_t i = 0; i < path->n_outcomes; i++) {
+		const struct outcome *outcome = &path->outcomes[i];
 		size_t from = MIN(outcome->translated_at + 1, outcome->n_steps);
 		bool told = false;
 		char addr[ADDR_PORT_TEXT_MAX];
 
 		for (size_t j = 0; j < i && !told; j++)
-			told = same_tail(&way->outcomes[j], outcome);
+			told = same_tail(&path->outcomes[j], outcome);
 		if (told || from == outcome->n_steps)
 			continue;
 		addr_port_print(&outcome->backend, outcome->backend_port, addr);
@@ -133,18 +133,18 @@ static void print_tails(const struct printer *printer, const struct way *way)
 
 static void print_outcomes(const struct printer *printer, const struct explanation *explanation)
 {
-	const struct way *way = explanation->way;
-	const struct outcome *first = &way->outcomes[0];
+	const struct packet_path *path = explanation->path;
+	const struct outcome *first = &path->outcomes[0];
 
 	if (!explanation_reaches(explanation)) {
 		print_steps(printer, first, 0, first->n_steps);
 		return;
 	}
-	print_steps(printer, first, 0, MIN(way->n_common, first->translated_at + 1));
-	printer_heading(printer, way->n_outcomes > 1 ? "backends" : "backend");
-	for (size_t i = 0; i < way->n_outcomes; i++)
-		print_backend(printer, way, &way->outcomes[i]);
-	print_tails(printer, way);
+	print_steps(printer, first, 0, MIN(path->n_common, first->translated_at + 1));
+	printer_heading(printer, path->n_outcomes > 1 ? "backends" : "backend");
+	for (size_t i = 0; i < path->n_outcomes; i++)
+		print_backend(printer, path, &path->outcomes[i]);
+	print_tails(printer, path);
 }
 
 /* -- the rest */

@@ -19,7 +19,7 @@ static void rules_free(void *rules)
 	rule_store_free(rules);
 }
 
-static struct way *walk(void *rules, const struct packet *packet, const struct host *host)
+static struct packet_path *walk(void *rules, const struct packet *packet, const struct host *host)
 {
 	return iptables_rules_walk(rules, packet, host);
 }

@@ -17,7 +17,7 @@ static void rules_free(void *rules)
 	nftables_rules_free(rules);
 }
 
-static struct way *walk(void *rules, const struct packet *packet, const struct host *host)
+static struct packet_path *walk(void *rules, const struct packet *packet, const struct host *host)
 {
 	return nftables_rules_walk(rules, packet, host);
 }

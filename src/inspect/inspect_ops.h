@@ -28,7 +28,8 @@ struct inspect_ops {
 	 */
 	void *(*rules_new)(const struct explain_input *input, const struct plan_delta *delta);
 	void (*rules_free)(void *rules); /* accepts NULL */
-	struct way *(*walk)(void *rules, const struct packet *packet, const struct host *host);
+	struct packet_path *(*walk)(void *rules, const struct packet *packet,
+				    const struct host *host);
 
 	/*
 	 * Appends what differs between the wanted rules and the kernel's; with a packet, only of what it meets. An

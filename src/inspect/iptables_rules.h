@@ -7,13 +7,13 @@
  *
  *	struct rule_store *rules = rule_store_new(FAMILY_IPV4);
  *	iptables_rules_plan(rules, settings, delta, &host, NULL);
- *	way = iptables_rules_walk(rules, &packet, &host);
+ *	path = iptables_rules_walk(rules, &packet, &host);
  *
  * A jump to a chain that was not told comes back at once: to explain one Service, the shared chains
  * and that Service's own are enough.
  */
 
-#include "inspect/way.h"
+#include "inspect/packet_path.h"
 #include "xtables/rule_store.h"
 
 struct plan_delta;
@@ -29,8 +29,8 @@ void iptables_rules_plan(struct rule_store *rules, const struct settings *settin
 /* The rules of base chains that lead to ours, as a first sync puts them there. */
 void iptables_rules_jumps(struct rule_store *rules);
 
-struct way *iptables_rules_walk(struct rule_store *rules, const struct packet *packet,
-				const struct host *host);
+struct packet_path *iptables_rules_walk(struct rule_store *rules, const struct packet *packet,
+					const struct host *host);
 
 /* Leaves out what depends on the host: counters of nfacct, --random-fully. */
 void iptables_rules_strip(struct rule *rule);

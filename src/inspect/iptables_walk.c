@@ -317,8 +317,8 @@ static enum walk_end meet_hook(void *rules, struct walk *walk, bool nat)
 
 static const struct walk_ops operations = {.hook = meet_hook};
 
-struct way *iptables_rules_walk(struct rule_store *rules, const struct packet *packet,
-				const struct host *host)
+struct packet_path *iptables_rules_walk(struct rule_store *rules, const struct packet *packet,
+					const struct host *host)
 {
 	rules->walks++;
 	return walk_packet(&operations, rules, packet, host);

@@ -7,7 +7,7 @@
  *
  *	struct nftables_rules *rules = nftables_rules_new(FAMILY_IPV4);
  *	nftables_rules_plan(rules, &settings, delta, &host, false);
- *	way = nftables_rules_walk(rules, &packet, &host);
+ *	path = nftables_rules_walk(rules, &packet, &host);
  *
  * An element that was not told is not there: to explain one Service, the chains and that Service's
  * elements are enough.
@@ -15,7 +15,7 @@
 
 #include "backends/nftables/writer.h"
 #include "base/map.h"
-#include "inspect/way.h"
+#include "inspect/packet_path.h"
 
 struct plan_delta;
 
@@ -71,5 +71,5 @@ void nftables_rules_any_slot(struct element *key); /* in which an endpoint is do
 bool nftables_rules_asked(const struct nftables_rules *rules, const struct element *element);
 const char *nftables_rules_text(struct nftables_rules *rules, struct nftables_rule *rule);
 
-struct way *nftables_rules_walk(struct nftables_rules *rules, const struct packet *packet,
-				const struct host *host);
+struct packet_path *nftables_rules_walk(struct nftables_rules *rules, const struct packet *packet,
+					const struct host *host);

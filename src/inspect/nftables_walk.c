@@ -473,16 +473,16 @@ static enum walk_end meet_hook(void *rules, struct walk *walk, bool nat)
 
 static const struct walk_ops operations = {.hook = meet_hook};
 
-struct way *nftables_rules_walk(struct nftables_rules *rules, const struct packet *packet,
-				const struct host *host)
+struct packet_path *nftables_rules_walk(struct nftables_rules *rules, const struct packet *packet,
+					const struct host *host)
 {
-	struct way *way;
+	struct packet_path *path;
 
 	rules->walks++;
 	rules->asked.n = 0;
-	way = walk_packet(&operations, rules, packet, host);
+	path = walk_packet(&operations, rules, packet, host);
 	for (size_t i = 0; i < rules->asked.n; i++)
 		nftables_rules_any_slot(&rules->asked.v[i]);
 	element_list_sort(&rules->asked);
-	return way;
+	return path;
 }

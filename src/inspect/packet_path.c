@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "inspect/way.h"
+#include "inspect/packet_path.h"
 
 #include <assert.h>
 
@@ -117,7 +117,7 @@ const char *masquerade_words(enum masquerade masquerade)
 	return masquerades[masquerade].words;
 }
 
-/* -- the way */
+/* -- the path */
 
 bool step_equal(const struct step *a, const struct step *b)
 {
@@ -125,14 +125,14 @@ bool step_equal(const struct step *a, const struct step *b)
 	       a->effect == b->effect && a->hook == b->hook;
 }
 
-struct way *way_free(struct way *way)
+struct packet_path *packet_path_free(struct packet_path *path)
 {
-	if (way)
-		arena_free(way->arena);
+	if (path)
+		arena_free(path->arena);
 	return NULL;
 }
 
-void way_cleanup(struct way **way)
+void packet_path_cleanup(struct packet_path **path)
 {
-	way_free(*way);
+	packet_path_free(*path);
 }

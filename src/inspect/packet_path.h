@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * The way of a packet through the rules, and where it ends: what walking the rules found out.
+ * The path of a packet through the rules, and where it ends: what walking the rules found out.
  *
- * Where rules throw dice the way forks, and each end is an outcome with its share, an exact
- * fraction; the shares of a way add up to 1. An outcome has all steps from the first hook to the
+ * Where rules throw dice the path forks, and each end is an outcome with its share, an exact
+ * fraction; the shares of a path add up to 1. An outcome has all steps from the first hook to the
  * end. The first `n_common` of them are the same for all, and then come those of its own.
  */
 
@@ -109,20 +109,20 @@ struct outcome {
 	uint32_t affinity;    /* seconds that the client would be remembered for; 0: is not */
 };
 
-struct way {
+struct packet_path {
 	struct arena *arena; /* holds all of this */
 	struct packet packet;
 	struct outcome *outcomes;
 	size_t n_outcomes;
 	size_t n_common;
-	bool cut; /* more outcomes than WAY_OUTCOMES_MAX: the rest is missing */
+	bool cut; /* more outcomes than PACKET_PATH_OUTCOMES_MAX: the rest is missing */
 };
 
-#define WAY_OUTCOMES_MAX 65536
+#define PACKET_PATH_OUTCOMES_MAX 65536
 
-struct way *way_free(struct way *way); /* accepts NULL, returns NULL */
-void way_cleanup(struct way **way);
-#define cleanup_way attr_cleanup(way_cleanup)
+struct packet_path *packet_path_free(struct packet_path *path); /* accepts NULL, returns NULL */
+void packet_path_cleanup(struct packet_path **path);
+#define cleanup_packet_path attr_cleanup(packet_path_cleanup)
 
 /* Steps of two outcomes that mean the same rule and the same element. */
 bool step_equal(const struct step *a, const struct step *b);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Text for people about the way of a packet: narrow, and coloured only where asked for. */
+/* Text for people about the path of a packet: narrow, and coloured only where asked for. */
 
 #include "base/text.h"
-#include "inspect/way.h"
+#include "inspect/packet_path.h"
 
 struct human_style {
 	bool colour;

@@ -48,58 +48,58 @@ static void add_destination(const struct packet *packet, struct text *text)
 
 /* -- each end in words */
 
-static bool same_shares(const struct way *way)
+static bool same_shares(const struct packet_path *path)
 {
-	for (size_t i = 1; i < way->n_outcomes; i++)
-		if (way->outcomes[i].share.of != way->outcomes[0].share.of ||
-		    way->outcomes[i].share.in != way->outcomes[0].share.in)
+	for (size_t i = 1; i < path->n_outcomes; i++)
+		if (path->outcomes[i].share.of != path->outcomes[0].share.of ||
+		    path->outcomes[i].share.in != path->outcomes[0].share.in)
 			return false;
 	return true;
 }
 
-static void add_backends(const struct way *way, struct text *text)
+static void add_backends(const struct packet_path *path, struct text *text)
 {
 	char out[ADDR_PORT_TEXT_MAX];
 
-	if (way->n_outcomes == 1) {
-		addr_port_print(&way->outcomes[0].backend, way->outcomes[0].backend_port, out);
+	if (path->n_outcomes == 1) {
+		addr_port_print(&path->outcomes[0].backend, path->outcomes[0].backend_port, out);
 		text_printf(text, "Connections reach the only backend, %s", out);
-	} else if (same_shares(way)) {
+	} else if (same_shares(path)) {
 		text_printf(text, "Connections reach one of %zu backends, %llu/%llu each",
-			    way->n_outcomes, (unsigned long long)way->outcomes[0].share.of,
-			    (unsigned long long)way->outcomes[0].share.in);
+			    path->n_outcomes, (unsigned long long)path->outcomes[0].share.of,
+			    (unsigned long long)path->outcomes[0].share.in);
 	} else {
 		text_printf(text, "Connections reach one of %zu backends with different shares",
-			    way->n_outcomes);
+			    path->n_outcomes);
 	}
 }
 
 static void reached(const struct explanation *explanation, struct text *text)
 {
-	const struct way *way = explanation->way;
+	const struct packet_path *path = explanation->path;
 	size_t masqueraded = 0;
 
-	for (size_t i = 0; i < way->n_outcomes; i++)
-		masqueraded += way->outcomes[i].masquerade != MASQUERADE_NONE;
-	add_backends(way, text);
+	for (size_t i = 0; i < path->n_outcomes; i++)
+		masqueraded += path->outcomes[i].masquerade != MASQUERADE_NONE;
+	add_backends(path, text);
 	if (masqueraded == 0)
 		text_str(text, ", and keep the client's address");
-	else if (masqueraded == way->n_outcomes)
+	else if (masqueraded == path->n_outcomes)
 		text_str(text, ", with this node's address as their source");
 	else
 		text_printf(text,
 			    "; to %zu of them with this node's address as their source, else "
 			    "with the client's",
 			    masqueraded);
-	if (way->outcomes[0].affinity)
+	if (path->outcomes[0].affinity)
 		text_printf(text, "; a client stays with its backend for %u s",
-			    way->outcomes[0].affinity);
+			    path->outcomes[0].affinity);
 	text_str(text, ".");
 }
 
 static bool by_firewall(const struct explanation *explanation)
 {
-	const struct outcome *outcome = &explanation->way->outcomes[0];
+	const struct outcome *outcome = &explanation->path->outcomes[0];
 	const struct step *last;
 
 	if (outcome->n_steps == 0)
@@ -113,7 +113,7 @@ static void not_allowed(const struct explanation *explanation, struct text *text
 	const struct port_plan *port = explanation->port;
 	char addr[ADDR_TEXT_MAX], prefix[PREFIX_TEXT_MAX];
 
-	addr_print(&explanation->way->packet.source, addr);
+	addr_print(&explanation->path->packet.source, addr);
 	text_printf(text, "Connections are dropped: %s is not within loadBalancerSourceRanges",
 		    addr);
 	if (port)
@@ -151,7 +151,7 @@ static void refused(const struct explanation *explanation, const char *what, str
 
 static const struct service *owner_of(const struct explanation *explanation)
 {
-	const struct packet *packet = &explanation->way->packet;
+	const struct packet *packet = &explanation->path->packet;
 	const struct service *service;
 	size_t at = 0;
 
@@ -171,7 +171,7 @@ static void add_ports(const struct service *service, struct text *text)
 
 static void no_service(const struct explanation *explanation, enum fate fate, struct text *text)
 {
-	const struct packet *packet = &explanation->way->packet;
+	const struct packet *packet = &explanation->path->packet;
 	const struct service *owner = owner_of(explanation);
 
 	if (fate == FATE_PASSED)

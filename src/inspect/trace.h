@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The way of one real packet, from what the kernel tells of it (kernel/nft_trace.h): the same steps
- * that a walk through planned rules has (way.h), met and not predicted.
+ * The path of one real packet, from what the kernel tells of it (kernel/nft_trace.h): the same steps
+ * that a walk through planned rules has (packet_path.h), met and not predicted.
  *
  *	under way ──the last hook──▶ left, or delivered
  *	          ──a verdict──────▶ stopped
@@ -19,7 +19,7 @@
  * The kernel tells only of rules that match.
  */
 
-#include "inspect/way.h"
+#include "inspect/packet_path.h"
 #include "kernel/nft_trace.h"
 
 enum trace_end {

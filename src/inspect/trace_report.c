@@ -12,7 +12,8 @@
 
 /* -- the plan's words */
 
-static bool same_rule(const struct way *way, const struct step *met, const struct step *planned)
+static bool same_rule(const struct packet_path *path, const struct step *met,
+		      const struct step *planned)
 {
 	if (met->hook != planned->hook || !streq(met->table, planned->table) ||
 	    !streq(met->chain, planned->chain))
@@ -20,7 +21,7 @@ static bool same_rule(const struct way *way, const struct step *met, const struc
 	if (!met->rule) /* not known: then where it leads has to do */
 		return met->effect == planned->effect &&
 		       (!met->target || !planned->target || streq(met->target, planned->target));
-	return iptables_rules_same_line(way->packet.destination.family, met->rule, planned->rule);
+	return iptables_rules_same_line(path->packet.destination.family, met->rule, planned->rule);
 }
 
 static bool same_target(const struct step *met, const struct step *planned)
@@ -29,14 +30,14 @@ static bool same_target(const struct step *met, const struct step *planned)
 	       (met->target && planned->target && streq(met->target, planned->target));
 }
 
-static const struct step *find_planned(const struct way *way, const struct step *met)
+static const struct step *find_planned(const struct packet_path *path, const struct step *met)
 {
-	for (size_t i = 0; i < way->n_outcomes; i++) {
-		const struct outcome *outcome = &way->outcomes[i];
+	for (size_t i = 0; i < path->n_outcomes; i++) {
+		const struct outcome *outcome = &path->outcomes[i];
 
-		for (size_t j = i > 0 ? way->n_common : 0; j < outcome->n_steps; j++)
+		for (size_t j = i > 0 ? path->n_common : 0; j < outcome->n_steps; j++)
 			if (outcome->steps[j].effect != EFFECT_MISS &&
-			    same_rule(way, met, &outcome->steps[j]) &&
+			    same_rule(path, met, &outcome->steps[j]) &&
 			    same_target(met, &outcome->steps[j]))
 				return &outcome->steps[j];
 	}
@@ -50,7 +51,7 @@ static const struct inspect_ops *ops_of(const struct trace_report *report)
 
 static void take_words(const struct trace_report *report, struct step *met)
 {
-	const struct step *planned = find_planned(report->explanation->way, met);
+	const struct step *planned = find_planned(report->explanation->path, met);
 
 	if (!planned)
 		return;
@@ -84,35 +85,35 @@ static bool same_end(const struct trace *trace, const struct outcome *outcome)
 		outcome->backend_port == trace->now.port);
 }
 
-static const struct outcome *find_outcome(const struct way *way, const struct trace *trace)
+static const struct outcome *find_outcome(const struct packet_path *path, const struct trace *trace)
 {
-	for (size_t i = 0; i < way->n_outcomes; i++)
-		if (same_end(trace, &way->outcomes[i]))
-			return &way->outcomes[i];
+	for (size_t i = 0; i < path->n_outcomes; i++)
+		if (same_end(trace, &path->outcomes[i]))
+			return &path->outcomes[i];
 	return NULL;
 }
 
 static char *expected_end(const struct explanation *explanation)
 {
-	const struct way *way = explanation->way;
+	const struct packet_path *path = explanation->path;
 	cleanup_text struct text text = {0};
 	char addr[ADDR_PORT_TEXT_MAX];
 
 	if (!explanation_reaches(explanation))
 		return xstrdup(explanation->summary);
-	text_str(&text, way->n_outcomes > 1 ? "Connections should reach one of "
-					    : "Connections should reach ");
-	for (size_t i = 0; i < way->n_outcomes && i < EXPECTED_MAX; i++) {
-		addr_port_print(&way->outcomes[i].backend, way->outcomes[i].backend_port, addr);
+	text_str(&text, path->n_outcomes > 1 ? "Connections should reach one of "
+					     : "Connections should reach ");
+	for (size_t i = 0; i < path->n_outcomes && i < EXPECTED_MAX; i++) {
+		addr_port_print(&path->outcomes[i].backend, path->outcomes[i].backend_port, addr);
 		text_printf(&text, "%s%s", i > 0 ? ", " : "", addr);
 	}
-	if (way->n_outcomes > EXPECTED_MAX)
-		text_printf(&text, " and %zu more", way->n_outcomes - EXPECTED_MAX);
+	if (path->n_outcomes > EXPECTED_MAX)
+		text_printf(&text, " and %zu more", path->n_outcomes - EXPECTED_MAX);
 	text_str(&text, ".");
 	return text_dup(&text);
 }
 
-/* -- comparing ways */
+/* -- comparing paths */
 
 /* Something that a plan would have a step for. */
 static bool is_ours(const struct trace_report *report, const struct step *step)
@@ -150,7 +151,7 @@ static char *not_planned(const struct step *met)
 }
 
 /* Towards the node itself the kernel may not tell of what comes behind the loopback interface. */
-static char *compare_ways(const struct trace_report *report, const struct outcome *outcome)
+static char *compare_paths(const struct trace_report *report, const struct outcome *outcome)
 {
 	const struct trace *trace = report->trace;
 	size_t at = next_planned(outcome, 0);
@@ -160,8 +161,8 @@ static char *compare_ways(const struct trace_report *report, const struct outcom
 			continue;
 		if (at == outcome->n_steps)
 			return not_planned(&trace->steps[i]);
-		if (!same_rule(report->explanation->way, &trace->steps[i], &outcome->steps[at]))
-			return find_planned(report->explanation->way, &trace->steps[i])
+		if (!same_rule(report->explanation->path, &trace->steps[i], &outcome->steps[at]))
+			return find_planned(report->explanation->path, &trace->steps[i])
 				       ? not_met(&outcome->steps[at])
 				       : not_planned(&trace->steps[i]);
 		at = next_planned(outcome, at + 1);
@@ -172,7 +173,7 @@ static char *compare_ways(const struct trace_report *report, const struct outcom
 static char *compare(struct trace_report *report)
 {
 	const struct trace *trace = report->trace;
-	const struct outcome *outcome = find_outcome(report->explanation->way, trace);
+	const struct outcome *outcome = find_outcome(report->explanation->path, trace);
 
 	if (!outcome)
 		return expected_end(report->explanation);
@@ -182,7 +183,7 @@ static char *compare(struct trace_report *report)
 		return xstrdup(trace->masqueraded
 				       ? "The client's address should have stayed."
 				       : "It should have got this node's address as its source.");
-	return trace->remembered || !trace->first ? NULL : compare_ways(report, outcome);
+	return trace->remembered || !trace->first ? NULL : compare_paths(report, outcome);
 }
 
 /* -- in a sentence */

@@ -186,49 +186,49 @@ static bool same_outcome(const struct outcome *a, const struct outcome *b)
 	return true;
 }
 
-static void join_outcomes(struct way *way)
+static void join_outcomes(struct packet_path *path)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < way->n_outcomes; i++) {
-		struct outcome *outcome = &way->outcomes[i];
+	for (size_t i = 0; i < path->n_outcomes; i++) {
+		struct outcome *outcome = &path->outcomes[i];
 
-		if (n > 0 && same_outcome(&way->outcomes[n - 1], outcome))
-			way->outcomes[n - 1].share =
-				share_plus(way->outcomes[n - 1].share, outcome->share);
+		if (n > 0 && same_outcome(&path->outcomes[n - 1], outcome))
+			path->outcomes[n - 1].share =
+				share_plus(path->outcomes[n - 1].share, outcome->share);
 		else
-			way->outcomes[n++] = *outcome;
+			path->outcomes[n++] = *outcome;
 	}
-	way->n_outcomes = n;
+	path->n_outcomes = n;
 }
 
-static void find_common(struct way *way)
+static void find_common(struct packet_path *path)
 {
-	const struct outcome *first = &way->outcomes[0];
+	const struct outcome *first = &path->outcomes[0];
 
-	way->n_common = first->n_steps;
-	for (size_t i = 1; i < way->n_outcomes; i++) {
-		const struct outcome *other = &way->outcomes[i];
+	path->n_common = first->n_steps;
+	for (size_t i = 1; i < path->n_outcomes; i++) {
+		const struct outcome *other = &path->outcomes[i];
 		size_t n = 0;
 
-		while (n < MIN(way->n_common, other->n_steps) &&
+		while (n < MIN(path->n_common, other->n_steps) &&
 		       step_equal(&first->steps[n], &other->steps[n]))
 			n++;
-		way->n_common = n;
+		path->n_common = n;
 	}
 }
 
-struct way *walk_packet(const struct walk_ops *ops, void *rules, const struct packet *packet,
-			const struct host *host)
+struct packet_path *walk_packet(const struct walk_ops *ops, void *rules,
+				const struct packet *packet, const struct host *host)
 {
 	struct arena *arena = arena_new(16384);
-	struct way *way = arena_alloc(arena, sizeof(*way));
+	struct packet_path *path = arena_alloc(arena, sizeof(*path));
 	struct walk_choices choices = {0};
 	struct outcome *found = NULL;
 	size_t capacity = 0, n = 0;
 
-	way->arena = arena;
-	way->packet = *packet;
+	path->arena = arena;
+	path->packet = *packet;
 	do {
 		struct walk walk = {
 			.packet = packet,
@@ -246,14 +246,14 @@ struct way *walk_packet(const struct walk_ops *ops, void *rules, const struct pa
 		walk.outcome = &found[n++];
 		choices.at = 0;
 		run(ops, rules, &walk);
-		way->cut = n == WAY_OUTCOMES_MAX;
-	} while (!way->cut && advance(&choices));
-	way->outcomes = arena_array(arena, n, sizeof(*found));
-	memcpy(way->outcomes, found, n * sizeof(*found));
-	way->n_outcomes = n;
+		path->cut = n == PACKET_PATH_OUTCOMES_MAX;
+	} while (!path->cut && advance(&choices));
+	path->outcomes = arena_array(arena, n, sizeof(*found));
+	memcpy(path->outcomes, found, n * sizeof(*found));
+	path->n_outcomes = n;
 	free(found);
 	free(choices.v);
-	join_outcomes(way);
-	find_common(way);
-	return way;
+	join_outcomes(path);
+	find_common(path);
+	return path;
 }

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * A walk through rules: what an evaluator of one mode's rules needs to find a way (way.h).
+ * A walk through rules: what an evaluator of one mode's rules needs to find a path (packet_path.h).
  *
  * The walk knows hooks, routing and dice, the evaluator knows chains and rules. Rules are
  * walked from the first hook to the end once for each outcome: walk_choose() answers as the script
@@ -15,7 +15,7 @@
  * Rules of others are not known here.
  */
 
-#include "inspect/way.h"
+#include "inspect/packet_path.h"
 
 /* How a chain, or a hook, ended. */
 enum walk_end {
@@ -27,7 +27,7 @@ enum walk_end {
 };
 
 struct walk {
-	/* the packet as it is at this point of the way */
+	/* the packet as it is at this point of the path */
 	const struct packet *packet; /* as it was sent */
 	const struct host *host;
 	struct addr source, destination;
@@ -37,7 +37,7 @@ struct walk {
 	const char *interface;
 	enum hook hook;
 
-	struct arena *arena; /* of the way: for texts of steps */
+	struct arena *arena; /* of the path: for texts of steps */
 	struct outcome *outcome;
 	enum masquerade reason; /* of the mark that was set last */
 	size_t steps_capacity;
@@ -55,12 +55,12 @@ uint32_t walk_choose(struct walk *walk, uint32_t n);
 /* True for one in `n`. */
 bool walk_chance(struct walk *walk, uint32_t n);
 
-/* Notes a step; hook is filled in. Texts are borrowed for the life of the way. */
+/* Notes a step; hook is filled in. Texts are borrowed for the life of the path. */
 struct step *walk_step(struct walk *walk, const struct step *step);
 /* The destination is changed by the step noted last. */
 void walk_translate(struct walk *walk, const struct addr *addr, uint16_t port);
 void walk_masquerade(struct walk *walk, enum masquerade reason);
 
-/* The way of a packet, for the caller to free. */
-struct way *walk_packet(const struct walk_ops *ops, void *rules, const struct packet *packet,
-			const struct host *host);
+/* The path of a packet, for the caller to free. */
+struct packet_path *walk_packet(const struct walk_ops *ops, void *rules,
+				const struct packet *packet, const struct host *host);

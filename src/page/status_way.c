@@ -165,14 +165,15 @@ static void put_step(struct doc *doc, const struct step *step, bool common)
 }
 
 /* The steps of the first outcome, without rules that did not match; those that all share are marked. */
-static void put_steps(struct doc *doc, const struct way *way)
+static void put_steps(struct doc *doc, const struct packet_path *path)
 {
-	const struct outcome *first = &way->outcomes[0];
+	const struct outcome *first = &path->outcomes[0];
 
 	doc_open_list(doc, "steps");
 	for (size_t i = 0; i < first->n_steps; i++)
 		if (first->steps[i].effect != EFFECT_MISS)
-			put_step(doc, &first->steps[i], way->n_outcomes == 1 || i < way->n_common);
+			put_step(doc, &first->steps[i],
+				 path->n_outcomes == 1 || i < path->n_common);
 	doc_close(doc);
 }
 
@@ -208,11 +209,11 @@ static void put_explanation(struct text *text, const struct explanation *found)
 	doc_init(&doc, text, DOC_JSON);
 	doc_open_map(&doc, NULL);
 	doc_string(&doc, "summary", found->summary);
-	put_packet(&doc, &found->way->packet);
-	put_steps(&doc, found->way);
+	put_packet(&doc, &found->path->packet);
+	put_steps(&doc, found->path);
 	doc_open_list(&doc, "backends");
-	for (size_t i = 0; i < found->way->n_outcomes; i++)
-		put_backend(&doc, &found->way->outcomes[i]);
+	for (size_t i = 0; i < found->path->n_outcomes; i++)
+		put_backend(&doc, &found->path->outcomes[i]);
 	doc_close(&doc);
 	doc_open_list(&doc, "left_out");
 	for (size_t i = 0; i < found->n_left_out; i++)

@@ -16,7 +16,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* A way of one jump, from PREROUTING to a chain of ours. */
+/* A path of one jump, from PREROUTING to a chain of ours. */
 static void compare(struct kernel_rules *saved)
 {
 	struct rule_store *rules = rule_store_new(FAMILY_IPV4);
@@ -28,7 +28,7 @@ static void compare(struct kernel_rules *saved)
 	assert(addr_parse("192.0.2.1", &packet.source) == 0);
 	assert(addr_parse("10.96.0.10", &packet.destination) == 0);
 	iptables_rules_jumps(rules);
-	explanation->way = iptables_rules_walk(rules, &packet, &host);
+	explanation->path = iptables_rules_walk(rules, &packet, &host);
 	explanation->summary = xstrdup("");
 	diff_iptables_compare(&diff, rules, saved);
 	diff_explanation_tell(&diff, explanation);

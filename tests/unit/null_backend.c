@@ -106,7 +106,7 @@ static enum walk_end meet_nothing(void *rules attr_unused, struct walk *walk att
 	return WALK_ON;
 }
 
-static struct way *walk(void *rules, const struct packet *packet, const struct host *host)
+static struct packet_path *walk(void *rules, const struct packet *packet, const struct host *host)
 {
 	static const struct walk_ops ops = {meet_nothing};
 

@@ -130,12 +130,12 @@ static const struct explanation *explain(struct world *world, const char *to, ui
 
 static const struct outcome *outcome_to(const struct explanation *found, const char *backend)
 {
-	for (size_t i = 0; i < found->way->n_outcomes; i++) {
+	for (size_t i = 0; i < found->path->n_outcomes; i++) {
 		char text[ADDR_TEXT_MAX];
 
-		addr_print(&found->way->outcomes[i].backend, text);
-		if (found->way->outcomes[i].fate == FATE_BACKEND && streq(text, backend))
-			return &found->way->outcomes[i];
+		addr_print(&found->path->outcomes[i].backend, text);
+		if (found->path->outcomes[i].fate == FATE_BACKEND && streq(text, backend))
+			return &found->path->outcomes[i];
 	}
 	fail_msg("no backend %s", backend);
 	return NULL;
@@ -163,7 +163,7 @@ static void all_ready_endpoints_have_equal_shares(void **state)
 	build_set_slice(world->model, three_endpoints());
 	found = explain(world, CLUSTER_IP, 80, "pod");
 	assert_fate(found, FATE_BACKEND);
-	assert_int_equal(found->way->n_outcomes, 3);
+	assert_int_equal(found->path->n_outcomes, 3);
 	assert_share(outcome_to(found, "10.244.1.1"), 1, 3);
 	assert_share(outcome_to(found, "10.244.2.2"), 1, 3);
 	assert_share(outcome_to(found, "10.244.3.3"), 1, 3);
@@ -188,9 +188,9 @@ static void shares_of_a_thousand_endpoints_are_exact(void **state)
 	}
 	build_set_slice(world->model, slice);
 	found = explain(world, CLUSTER_IP, 80, "pod");
-	assert_int_equal(found->way->n_outcomes, 1000);
+	assert_int_equal(found->path->n_outcomes, 1000);
 	for (size_t i = 0; i < 1000; i++)
-		assert_share(&found->way->outcomes[i], 1, 1000);
+		assert_share(&found->path->outcomes[i], 1, 1000);
 }
 
 static void endpoints_left_out_have_their_reasons(void **state)
@@ -204,7 +204,7 @@ static void endpoints_left_out_have_their_reasons(void **state)
 	model_set_service(world->model, add_web());
 	build_set_slice(world->model, slice);
 	found = explain(world, CLUSTER_IP, 80, "pod");
-	assert_int_equal(found->way->n_outcomes, 3);
+	assert_int_equal(found->path->n_outcomes, 3);
 	assert_int_equal(found->n_left_out, 2);
 	assert_int_equal(found->left_out[0].reason, LEFT_OUT_NOT_READY);
 	assert_int_equal(found->left_out[1].reason, LEFT_OUT_TERMINATING);
@@ -224,7 +224,7 @@ static void endpoints_of_another_zone_are_left_out(void **state)
 	model_set_service(world->model, add_web());
 	build_set_slice(world->model, slice);
 	found = explain(world, CLUSTER_IP, 80, "pod");
-	assert_int_equal(found->way->n_outcomes, 1);
+	assert_int_equal(found->path->n_outcomes, 1);
 	outcome_to(found, "10.244.1.1");
 	assert_int_equal(found->n_left_out, 1);
 	assert_int_equal(found->left_out[0].reason, LEFT_OUT_OTHER_ZONE);
@@ -314,8 +314,8 @@ static void an_address_of_no_service_is_left_alone(void **state)
 
 static void assert_masquerade(const struct explanation *found, enum masquerade masquerade)
 {
-	for (size_t i = 0; i < found->way->n_outcomes; i++)
-		assert_string_equal(masquerade_name(found->way->outcomes[i].masquerade),
+	for (size_t i = 0; i < found->path->n_outcomes; i++)
+		assert_string_equal(masquerade_name(found->path->outcomes[i].masquerade),
 				    masquerade_name(masquerade));
 }
 
@@ -355,12 +355,12 @@ static void policy_local_keeps_the_address_of_outsiders(void **state)
 	model_set_service(world->model, service);
 	build_set_slice(world->model, three_endpoints());
 	found = explain(world, VIP, 80, "outside");
-	assert_int_equal(found->way->n_outcomes, 1);
+	assert_int_equal(found->path->n_outcomes, 1);
 	assert_int_equal(outcome_to(found, "10.244.1.1")->masquerade, MASQUERADE_NONE);
 	assert_int_equal(found->n_left_out, 2);
 	assert_int_equal(found->left_out[0].reason, LEFT_OUT_NOT_LOCAL);
 	assert_masquerade(explain(world, VIP, 80, "node"), MASQUERADE_FROM_NODE);
-	assert_int_equal(world->found->way->n_outcomes, 3);
+	assert_int_equal(world->found->path->n_outcomes, 3);
 	assert_masquerade(explain(world, VIP, 80, "pod"), MASQUERADE_NONE);
 }
 
@@ -417,9 +417,9 @@ static void affinity_is_told(void **state)
 	build_set_slice(world->model, three_endpoints());
 	for (size_t i = 0; i < 3; i++) {
 		found = explain(world, CLUSTER_IP, 80, "pod");
-		assert_int_equal(found->way->n_outcomes, 3);
-		assert_share(&found->way->outcomes[i], 1, 3);
-		assert_int_equal(found->way->outcomes[i].affinity, 600);
+		assert_int_equal(found->path->n_outcomes, 3);
+		assert_share(&found->path->outcomes[i], 1, 3);
+		assert_int_equal(found->path->outcomes[i].affinity, 600);
 	}
 	assert_non_null(strstr(world->found->summary, "a client stays with its backend for 600 s"));
 }
@@ -433,10 +433,10 @@ static void steps_name_hooks_chains_and_rules(void **state)
 	model_set_service(world->model, add_web());
 	build_set_slice(world->model, three_endpoints());
 	found = explain(world, CLUSTER_IP, 80, "outside");
-	assert_true(found->way->n_common > 2);
-	assert_int_equal(found->way->outcomes[0].steps[0].hook, HOOK_PREROUTING);
+	assert_true(found->path->n_common > 2);
+	assert_int_equal(found->path->outcomes[0].steps[0].hook, HOOK_PREROUTING);
 	for (size_t i = 0; i < 3; i++) {
-		const struct outcome *outcome = &found->way->outcomes[i];
+		const struct outcome *outcome = &found->path->outcomes[i];
 
 		step = &outcome->steps[outcome->translated_at];
 		assert_int_equal(step->effect, EFFECT_TRANSLATE);
@@ -549,7 +549,7 @@ static void compare(struct world *world,
 {
 	cleanup_kernel_rules struct kernel_rules *saved = kernel_rules_new(FAMILY_IPV4);
 	cleanup_diff struct diff diff = {0};
-	struct way *way;
+	struct packet_path *path;
 
 	model_set_service(world->model, add_web());
 	build_set_slice(world->model, three_endpoints());
@@ -557,11 +557,11 @@ static void compare(struct world *world,
 	list_rules(world, saved, change);
 	diff_iptables_compare(&diff, explain_rules(world->explain), saved);
 	diff_explanation_tell(&diff, world->found);
-	way = world->found->way;
+	path = world->found->path;
 	*ret_steps = 0;
-	for (size_t i = 0; i < way->n_outcomes; i++)
-		for (size_t j = 0; j < way->outcomes[i].n_steps; j++)
-			*ret_steps += way->outcomes[i].steps[j].kernel != NULL;
+	for (size_t i = 0; i < path->n_outcomes; i++)
+		for (size_t j = 0; j < path->outcomes[i].n_steps; j++)
+			*ret_steps += path->outcomes[i].steps[j].kernel != NULL;
 	*ret_notes = world->found->n_kernel_notes;
 }
 

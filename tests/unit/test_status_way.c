@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The way of a packet, asked of a running model: the same as with all rules, and nothing is taken from the model. */
+/* The path of a packet, asked of a running model: the same as with all rules, and nothing is taken from the model. */
 
 #include <errno.h>
 
@@ -153,7 +153,7 @@ static char *summary_of_all(struct status_world *world, const struct packet *pac
 	input.host.addresses = addresses;
 	explain = explain_new(&input);
 	found = explain_packet(explain, packet);
-	summary = xasprintf("%s %zu", found->summary, found->way->n_outcomes);
+	summary = xasprintf("%s %zu", found->summary, found->path->n_outcomes);
 	explanation_free(found);
 	explain_free(explain);
 	model_free(input.model);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Planned ways, told as the kernel would tell them: what is planned is no difference, and whatever is left
+ * Planned paths, told as the kernel would tell them: what is planned is no difference, and whatever is left
  * out, added or decided otherwise is one.
  */
 
@@ -178,7 +178,7 @@ static void tell_step(struct world *world, struct telling *telling, size_t i)
 	}
 }
 
-/* The way of one planned outcome, without one of its steps. */
+/* The path of one planned outcome, without one of its steps. */
 static struct trace *tell(struct world *world, const struct packet *packet, size_t without)
 {
 	struct telling telling = {.event = {.id = 1,
@@ -220,8 +220,8 @@ static void for_each_telling(struct world *world, const struct packet *packet, b
 {
 	struct explanation *planned = explain_packet(world->explain, packet);
 
-	for (size_t i = 0; i < planned->way->n_outcomes; i++) {
-		world->outcome = &planned->way->outcomes[i];
+	for (size_t i = 0; i < planned->path->n_outcomes; i++) {
+		world->outcome = &planned->path->outcomes[i];
 		for (size_t j = 0; j <= world->outcome->n_steps; j++) {
 			size_t without = j == world->outcome->n_steps ? NOBODY : j;
 			struct trace_report *report;
@@ -287,7 +287,7 @@ static struct trace_report *tell_first(struct world *world, const struct packet 
 	struct trace_report *report;
 
 	*planned = explain_packet(world->explain, packet);
-	world->outcome = &(*planned)->way->outcomes[0];
+	world->outcome = &(*planned)->path->outcomes[0];
 	*trace = tell(world, packet, NOBODY);
 	report = trace_report_new(*trace, world->explain);
 	return report;
@@ -367,7 +367,7 @@ static void without_a_plan_nothing_is_compared(void **state)
 	struct trace *trace;
 	struct doc doc;
 
-	world->outcome = &planned->way->outcomes[0];
+	world->outcome = &planned->path->outcomes[0];
 	trace = tell(world, &packet, NOBODY);
 	report = trace_report_new(trace, NULL);
 	trace_report_finish(report);

@@ -13,7 +13,7 @@ import sys
 
 import pytest
 
-from crowd import PODS_FROM, service, text
+from lab.crowd import PODS_FROM, service, text
 
 QUIET = "PORTOLAN_QUIET" in os.environ
 SANITIZED = "PORTOLAN_SANITIZED" in os.environ

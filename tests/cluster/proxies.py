@@ -27,7 +27,6 @@ from lab.daemon import WRITER, program
 from stage import Process
 
 SOURCE = os.environ.get('PORTOLAN_CLUSTER_SOURCE', 'api')
-ASK = 'import sys, urllib.request as r; print(r.urlopen(sys.argv[1], timeout=20).read().decode())'
 TOOLS = {4: 'iptables', 6: 'ip6tables'}
 FAMILIES = tuple(TOOLS)
 PATIENCE = 90
@@ -143,8 +142,8 @@ class Proxy:
 
     def ask(self, path, number=10249):
         """What its server says to that; None while it does not listen, or says no."""
-        code, out, _err = self.namespace.run('python3', '-c', ASK, f'http://127.0.0.1:{number}/{path}', check=False)
-        return out if code == 0 else None
+        answer = self.namespace.ask_http(f'/{path}', number)
+        return answer.body if answer.status == 200 else None
 
     def has_chain(self, family, chain):
         code, _out, _err = self.namespace.run(TOOLS[family], '-w', '-t', 'nat', '-S', chain, check=False)

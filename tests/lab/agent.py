@@ -5,6 +5,8 @@ Every request runs in a thread of its own, so that a load can go on while the sa
 Thousands of connections cost no process each.
 """
 
+import contextlib
+import http.client
 import os
 import signal
 import subprocess
@@ -110,6 +112,18 @@ def sysctl(_state, _fds, values):
         except FileNotFoundError:
             missing.append(name)
     return missing
+
+
+@operation
+def ask_http(_state, _fds, address, port, path, method="GET", headers=None, body=None):
+    """Status, headers and body; 0 and what went wrong instead of the body when there is no answer."""
+    with contextlib.closing(http.client.HTTPConnection(address, port, timeout=20)) as connection:
+        try:
+            connection.request(method, path, body, headers or {})
+            answer = connection.getresponse()
+            return [answer.status, dict(answer.getheaders()), answer.read().decode()]
+        except OSError as error:
+            return [0, {}, type(error).__name__]
 
 
 @operation

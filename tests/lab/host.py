@@ -22,29 +22,6 @@ ADDRESSES = {4: "192.0.2.11", 6: "2001:db8:2::11"}
 METRICS = 10249
 HEALTH = 10256
 
-ASK = """
-import http.client, json, sys
-address, port, path, method, headers, body = sys.argv[1], int(sys.argv[2]), *sys.argv[3:]
-connection = http.client.HTTPConnection(address, port, timeout=20)
-try:
-    connection.request(method, path, body or None, json.loads(headers))
-    answer = connection.getresponse()
-    print(json.dumps([answer.status, dict(answer.getheaders()), answer.read().decode()]))
-except OSError as error:
-    print(json.dumps([0, {}, type(error).__name__]))
-"""
-
-
-class Answer:
-    def __init__(self, status, headers, body):
-        self.status, self.headers, self.body = status, headers, body
-
-    def json(self):
-        return json.loads(self.body)
-
-    def __repr__(self):
-        return f"{self.status} {self.headers} {self.body[:2000]}"
-
 
 class Pod:
     def __init__(self, name, number, node=NODE):
@@ -132,8 +109,7 @@ class Host(Lab):
     # -- clients
 
     def ask(self, path, port=METRICS, address="127.0.0.1", method="GET", body="", **headers):
-        argv = [address, str(port), path, method, json.dumps(headers), body]
-        return Answer(*json.loads(self.node.run(sys.executable, "-c", ASK, *argv)))
+        return self.node.ask_http(path, port, address, method=method, headers=headers, body=body or None)
 
     def run_client(self, code, *argv, timeout=300):
         """What a client prints, as JSON."""
@@ -144,7 +120,13 @@ class Host(Lab):
         deadline = time.monotonic() + patience
         while not condition(answer := question()):
             assert time.monotonic() < deadline, f"still {answer!r}\n" + "\n".join(self.log.lines[-20:])
+            time.sleep(0.02)
         return answer
+
+    def wait_reconciled(self):
+        """Until connections of both families were looked at, which comes a moment after a sync."""
+        self.wait_for(lambda: self.ask("/metrics").body.count("\nkubeproxy_conntrack_reconciler_sync_duration_seconds_count{"),
+                      lambda families: families == 2)
 
     def metrics(self):
         """Values by name and labels, as they are printed."""

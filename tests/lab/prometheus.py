@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import urllib.parse
 
 import pytest
@@ -13,13 +12,6 @@ from lab.topology import wait_for
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PORT = 9090
-ASK = """
-import sys, urllib.error, urllib.request
-try:
-    print(urllib.request.urlopen(sys.argv[1], timeout=10).read().decode())
-except urllib.error.HTTPError as error:
-    print(error.read().decode())
-"""
 
 
 def program(name):
@@ -51,8 +43,7 @@ class Prometheus:
 
     def ask(self, path, **query):
         """The data of an answer."""
-        url = f"http://127.0.0.1:{PORT}/api/v1/{path}?{urllib.parse.urlencode(query)}"
-        answer = json.loads(self.node.run(sys.executable, "-c", ASK, url))
+        answer = self.node.ask_http(f"/api/v1/{path}?{urllib.parse.urlencode(query)}", PORT).json()
         assert answer["status"] == "success" and not answer.get("warnings"), f"{query}: {answer}"
         return answer["data"]
 

@@ -1,16 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A page of metrics, read by Prometheus' own client library, as descriptions that two programs can be compared by."""
 
-import sys
-
 from prometheus_client.parser import text_string_to_metric_families
-
-ASK = "import sys, urllib.request as u; sys.stdout.write(u.urlopen('http://127.0.0.1:10249/metrics').read().decode())"
 
 
 def page_of(node):
     """That of the daemon in a namespace."""
-    return node.run(sys.executable, "-c", ASK)
+    return node.ask_http("/metrics", 10249).body
 
 
 def families(page):

@@ -17,6 +17,7 @@ bridge plugin; elsewhere a pod has a /32 and reaches its neighbours through the 
 replies must not take the short way over the bridge. The module is never loaded for a lab.
 """
 
+import json
 import os
 import signal
 import socket
@@ -45,6 +46,11 @@ POD_CIDRS = ("10.244.1.0/24", "fd00:10:244:1::/64")  # of the node
 DISTANT = {4: "203.0.113.", 6: "2001:db8:113::"}
 
 Answer = namedtuple("Answer", "pod source port error start seconds")
+
+
+class HttpAnswer(namedtuple("HttpAnswer", "status headers body")):
+    def json(self):
+        return json.loads(self.body)
 
 
 class Refused(Exception):
@@ -82,6 +88,10 @@ class Namespace:
         pid = self.agent.call("spawn", [write], argv=argv, env=env, log_file=log_file)
         os.close(write)
         return pid, Log(read)
+
+    def ask_http(self, path, port, address="127.0.0.1", **more):
+        """A request of whatever runs here: status, headers and body; status 0 without an answer."""
+        return HttpAnswer(*self.agent.call("ask_http", address=address, port=port, path=path, **more))
 
     def ip(self, *lines):
         self.run("ip", "-batch", "-", stdin="".join(line + "\n" for line in lines))

@@ -32,6 +32,7 @@ def running(hosts, mode):
         host.log.wait_line(f'"Sync done" ipFamily="{family}" full=false')
     for path in ("/healthz", "/livez"):
         host.ask(path, 10256)
+    host.wait_reconciled()
     return host
 
 

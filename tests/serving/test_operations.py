@@ -41,6 +41,7 @@ def exported(hosts):
         host.log.wait_line('"Sync done".*full=false')
         for path in ("/healthz", "/livez"):
             host.ask(path, 10256)
+        host.wait_reconciled()
         page = host.ask("/metrics").body
         names |= {re.split(r"[{ ]", line)[0] for line in page.splitlines() if not line.startswith("#")}
         names |= {line.split()[2] for line in page.splitlines() if line.startswith("# TYPE")}

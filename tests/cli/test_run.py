@@ -13,6 +13,7 @@ import time
 import pytest
 
 from lab.child import Child
+from lab.topology import wait_for
 from test_cli import NODE, PORTOLAN, SERVICE, SLICE, run
 
 #: The limit is the whole machine's, a namespace cannot set it.
@@ -55,6 +56,14 @@ class Daemon(Child):
 
     def inside(self, *command):
         return subprocess.run(self.enter(*command), capture_output=True, text=True, check=True).stdout
+
+    def wait_nat(self, *parts):
+        """Rules of table nat, once they have all parts. What the log has said within ten seconds it holds back: rules tell earlier."""
+        def find():
+            rules = self.inside("iptables-save", "-t", "nat")
+            return rules if all(part in rules for part in parts) else None
+
+        return wait_for(find, DEADLINE, what=f"rules with {parts}")
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / 'tests' / name) for name in ('', 'load')]
+sys.path[:0] = [str(ROOT / 'tests')]
 
 import report  # noqa: E402
 from lab.crowd import SERVICES_FROM, Crowd, text  # noqa: E402

@@ -72,10 +72,10 @@ def test_a_change_of_the_mode_loses_no_connection(moving):
     assert served([first, last]) == {first.pod}
 
 
-@pytest.mark.parametrize('mode', ['nftables', 'iptables'])
-def test_cleanup_leaves_nothing_of_either_mode(moving, mode):
+@pytest.mark.parametrize('last', ['nftables', 'iptables'])
+def test_cleanup_leaves_nothing_of_either_mode(moving, last):
     moving.serve(Service('web', 71, moving.pods, kind='LoadBalancer', affinity=50))
-    change_mode(moving, mode)
+    change_mode(moving, last)
     moving.daemon.stop()
     code, _out, err = moving.node.run(program(), 'cleanup', check=False)
     assert code == 0, err

@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Table kube-proxy itself: that a dry run and the daemon write the same, what happens while it changes, and foreign hands."""
 
-import random
 import re
 
 import pytest
 
 from lab import nft_dump
 from lab.check import errors, names, refused_at_once, served
-from lab.daemon import program
 from lab.manifests import Service, service_cidr
-from lab.topology import NODE, wait_for
 
 WORDS = {4: "ip", 6: "ip6"}
 CONTAINER = re.compile(r"^\t(?:set|map) (\S+) \{\n(.*?)^\t\}", re.S | re.M)
@@ -72,28 +69,6 @@ def test_a_dry_run_and_the_daemon_write_the_same(cluster, family):
     for maps in (mine[0], other[0]):
         maps.pop("nodeport-ips")
     assert mine == other
-
-
-def test_groups_are_resized_while_clients_connect(cluster, family):
-    """No connection may fail, whatever moment of a change it falls into."""
-    pods = cluster.pods + cluster.remote_pods
-    web = Service("resized", 172, pods, kind="NodePort")
-    cluster.serve(web)
-    loads = [cluster.pods[0].load(web.cluster_ip[family], web.port, "TCP"), cluster.client.load(NODE[family], web.node_port, "TCP"),
-             cluster.pods[1].load(web.cluster_ip[family], web.port, "TCP")]
-    draw = random.Random(172)
-    for change in range(200):
-        web.pods = draw.sample(pods, draw.randint(1, len(pods)))
-        cluster.daemon.write_services(web)
-        for load in loads if change % 10 == 9 else ():
-            load.wait(3)
-    cluster.daemon.wait_in_force()
-    for load in loads:
-        load.wait(20)
-    for load in loads:
-        answers = load.stop()
-        assert len(answers) > 50
-        assert served(answers) <= names(pods)
 
 
 @pytest.mark.parametrize("damage, full", [("flush ruleset", "true"), ("delete table ip kube-proxy; delete table ip6 kube-proxy", "true"),
@@ -188,41 +163,3 @@ def test_clients_keep_their_pods_over_a_restart(cluster, family):
     cluster.daemon.kill()
     cluster.daemon.start()
     assert [answer.pod for answer in cluster.client.request(web.cluster_ip[family], web.port, sources=clients)] == first
-
-
-def test_the_table_of_kube_proxy_is_replaced(cluster, family):
-    web = cluster.service(179, cluster.pods)
-    cluster.daemon.stop()
-    word = WORDS[family]
-    cluster.node.run("nft", f'delete table {word} kube-proxy; add table {word} kube-proxy {{ comment "rules for kube-proxy"; }}; '
-                     f"add map {word} kube-proxy firewall-ips {{ type inet_proto : verdict; }}; "
-                     f"add set {word} kube-proxy cluster-ips {{ type inet_proto; }}; add chain {word} kube-proxy service-X/y")
-    cluster.daemon.start()
-    assert served(cluster.node.request(web.cluster_ip[family], web.port, count=5))
-    assert "service-X/y" not in listing(cluster, family) and "firewall-ips" not in listing(cluster, family)
-
-
-def test_a_change_of_mode_leaves_nobody_without_service(clusters):
-    from lab.cluster import Cluster
-
-    cluster = Cluster(mode="iptables")
-    try:
-        web = cluster.service(171, cluster.pods, kind="NodePort")
-        load = cluster.client.load(NODE[4], web.node_port, "TCP")
-        for mode, leftover in (("nftables", ("iptables-save", "KUBE-SERVICES")), ("iptables", ("nft list tables", "kube-proxy"))):
-            cluster.daemon.stop()
-            cluster.daemon.flags = [f"--proxy-mode={mode}" if f.startswith("--proxy-mode") else f for f in cluster.daemon.flags]
-            cluster.daemon.start()
-            wait_for(lambda: leftover[1] not in cluster.node.run(*leftover[0].split()), what=f"the rules of the mode before {mode} to go")
-            load.wait(20)
-        assert served(load.stop()) <= names(cluster.pods)
-    finally:
-        cluster.close()
-
-
-def test_cleanup_removes_the_tables(clusters):
-    cluster = clusters(pods=1)
-    cluster.service(170, cluster.pods)
-    cluster.daemon.stop()
-    cluster.node.run(program(), "cleanup")
-    assert "kube-proxy" not in cluster.node.run("nft", "list", "tables")

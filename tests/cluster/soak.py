@@ -17,6 +17,7 @@ sys.path[:0] = [os.path.dirname(HERE), HERE]
 
 import sequences  # noqa: E402
 from lab import objects  # noqa: E402
+from lab.seeds import GIVEN, any_seed  # noqa: E402
 from proxies import Pair  # noqa: E402
 from stage import CLUSTER_CIDR, Stage  # noqa: E402
 from world import World  # noqa: E402
@@ -82,7 +83,7 @@ def soak(minutes, steps, only):
     on_a_stage(outage)
     deadline, total = time.monotonic() + minutes * 60, 0
     while time.monotonic() < deadline:
-        total += on_a_stage(round_of, random.SystemRandom().randrange(1, 10**9), steps, deadline)
+        total += on_a_stage(round_of, any_seed(), steps, deadline)
     return total
 
 
@@ -92,7 +93,7 @@ def main():
     parser.add_argument('--steps', type=int, default=200, help='in each round')
     given = parser.parse_args()
     try:
-        total = soak(given.minutes, given.steps, os.environ.get('PORTOLAN_SEED'))
+        total = soak(given.minutes, given.steps, GIVEN)
     except (AssertionError, TimeoutError) as error:
         print(error)
         return 1

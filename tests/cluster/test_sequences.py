@@ -3,11 +3,10 @@
 
 PORTOLAN_SEED=N runs another seed; `make soak` runs many, for as long as one likes.
 """
-import os
-
 import sequences
+from lab.seeds import seed
 
-SEED = int(os.environ.get('PORTOLAN_SEED', '1'))
+SEED = seed(1)
 
 
 def test_a_cluster_that_changes(stage):

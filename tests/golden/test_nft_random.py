@@ -4,7 +4,6 @@
 The modes differ where kube-proxy's do (docs/modes.md); `expected` says where, and nothing else may differ.
 """
 import ipaddress
-import os
 import random
 
 import pytest
@@ -13,9 +12,10 @@ import oracle
 from harness import run_render, write_objects
 from lab import iptables_evaluator as iptables, nft_dump, nft_evaluator as nft
 from lab.iptables_evaluator import Flow
+from lab.seeds import seeds
 from test_random import Drawn
 
-SEEDS = [int(os.environ['PORTOLAN_SEED'])] if 'PORTOLAN_SEED' in os.environ else range(101, 161)
+SEEDS = seeds(range(101, 161))
 EVERYWHERE = '--nodeport-addresses=0.0.0.0/0,::/0'   # what iptables mode does by itself
 NODE = {4: '192.0.2.11', 6: '2001:db8::11'}
 CLIENTS = {4: ['203.0.113.2', '198.18.0.7', '10.244.1.9', '10.243.1.9'],

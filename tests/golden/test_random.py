@@ -4,7 +4,6 @@
 Each seed makes a cluster of its own. A failure names the seed; `PORTOLAN_SEED=N pytest tests/golden/test_random.py` runs
 that one alone.
 """
-import os
 import random
 import re
 
@@ -15,8 +14,9 @@ from harness import run_render, same, write_objects
 from lab.iptables_evaluator import check_jumps
 from lab.objects import NODE, node
 from lab.random_cluster import COUNTS, ZONES, Cluster
+from lab.seeds import seeds
 
-SEEDS = [int(os.environ['PORTOLAN_SEED'])] if 'PORTOLAN_SEED' in os.environ else range(1, 61)
+SEEDS = seeds(range(1, 61))
 
 
 class Drawn:

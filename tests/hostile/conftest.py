@@ -4,17 +4,14 @@
     PORTOLAN_HOSTILE_SECONDS=N   how long each attack lasts
     PORTOLAN_SEED=N              another draw
 """
-import os
-
 import pytest
 
 from lab.required import made_or_skipped
+from lab.seeds import seed
 from siege import Siege
-
-SEED = int(os.environ.get("PORTOLAN_SEED") or "15")
 
 
 @pytest.fixture(scope="module", params=["iptables", "nftables"])
 def siege(request):
-    with made_or_skipped(Siege, request.param, SEED) as it:
+    with made_or_skipped(Siege, request.param, seed(15)) as it:
         yield it

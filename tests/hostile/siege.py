@@ -28,7 +28,7 @@ FLAGS = {"iptables": [], "nftables": ["--affinity-clients=64"]}  # as many clien
 class Siege(Lab):
     def __init__(self, mode, seed, *flags):
         super().__init__(pods=4)
-        self.mode, self.draw = mode, random.Random(seed)
+        self.mode, self.seed, self.draw = mode, seed, random.Random(seed)
         try:
             self.api = fake_api.spawn(self.node)
             self.watchers = [arm.spawn(self.client, "watcher"), arm.spawn(self.node, "watcher")]

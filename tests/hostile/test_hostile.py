@@ -26,9 +26,10 @@ PACKETS = 1000 * SECONDS  # that no kernel would send
 
 @pytest.fixture(autouse=True)
 def log_is_shown(siege):
-    """With a test that fails: what the daemon said last."""
+    """With a test that fails: its seed, and what the daemon said last."""
     since = len(siege.log.lines)
     yield
+    print(f"PORTOLAN_SEED={siege.seed}")
     print("\n".join(line[:300] for line in siege.log.lines[since:][-40:]))
 
 

@@ -23,6 +23,7 @@ from lab import iptables_listing, nft_dump as dump  # noqa: E402
 from lab.crowd import Crowd  # noqa: E402
 from lab.daemon import program  # noqa: E402
 from lab.host import ADDRESSES  # noqa: E402
+from lab.seeds import any_seed  # noqa: E402
 from lab.topology import wait_for  # noqa: E402
 from lab.twin import Twin  # noqa: E402
 
@@ -193,7 +194,7 @@ def main():
     parser.add_argument("--mode", choices=("iptables", "nftables"), default="iptables")
     parser.add_argument("--services", type=int, default=SERVICES)
     given = parser.parse_args()
-    seed = int(os.environ.get("PORTOLAN_SEED") or random.SystemRandom().randrange(1, 10**9))
+    seed = any_seed()
     print(f"{given.mode} mode, {given.services:,} services, {given.seconds:.0f} s: PORTOLAN_SEED={seed}", flush=True)
     crowd = Crowd(given.services, MOVING, given.mode)
     try:

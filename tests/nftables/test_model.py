@@ -18,11 +18,12 @@ from lab.daemon import FLAGS, program
 from lab.nft_evaluator import Packet, evaluate, updates
 from lab.objects import address
 from lab.random_cluster import SHARED, Cluster
+from lab.seeds import seeds
 from lab.topology import FAMILIES
 from lab.twin import Twin
 from reference import Reference, Settings
 
-SEEDS = [int(os.environ['PORTOLAN_SEED'])] if 'PORTOLAN_SEED' in os.environ else range(1, 10)
+SEEDS = seeds(range(1, 10))
 STEPS = int(os.environ.get('PORTOLAN_STEPS', '8'))
 COUNTS = (0, 1, 1, 2, 3, 4, 7, 19)  # endpoints of a slice
 PACKETS = 40

@@ -3,7 +3,7 @@
 
 For each question the backends that answered, the source addresses that they saw and the way it failed are compared with the
 prediction, and the kernel must have the rules that the prediction was read from. PORTOLAN_EXPLAIN_STATES makes it longer,
-PORTOLAN_EXPLAIN_SEED another one.
+PORTOLAN_SEED another one.
 """
 
 import json
@@ -16,10 +16,11 @@ import pytest
 from lab.check import describe
 from lab.daemon import program
 from lab.manifests import ZONE, Endpoint, Service
+from lab.seeds import seed
 from lab.topology import CLIENT, FAMILIES, NODE
 
 STATES = int(os.environ.get("PORTOLAN_EXPLAIN_STATES", "2"))
-SEED = int(os.environ.get("PORTOLAN_EXPLAIN_SEED", "1"))
+SEED = seed(1)
 QUESTIONS = 12  # of each state
 KINDS = ("ClusterIP", "NodePort", "LoadBalancer", "LoadBalancer")
 CONDITIONS = ["ready"] * 5 + ["notready", "terminating", "gone"]

@@ -5,29 +5,20 @@
 #include <linux/netfilter/nf_tables.h>
 #include <stdlib.h>
 
+#include "backends/iptables/chain_set.h"
 #include "base/arena.h"
 #include "base/map.h"
 #include "kernel/nft_dump.h"
 #include "kernel/nft_message.h"
 #include "xtables/nft_chain.h"
 
-struct slot {
-	struct chain_hash hash;
-	uint8_t there;  /* bits of enum chain_kind; 0: free, or all were deleted */
-	uint8_t wanted; /* the same */
-};
-
-static_assert(sizeof(struct slot) == 12, "slots are packed");
-
 struct nft_found {
-	struct slot *slots;
-	size_t size, count;
-	struct map others; /* by a letter for the table and the name */
+	struct chain_set chains; /* of services */
+	struct map others;       /* by a letter for the table and the name */
 	struct arena *names;
 };
 
-#define MIN_SIZE 64
-#define KEY_MAX  64
+#define KEY_MAX 64
 
 /* Who may lead to whom: those of the index to all, FW to EXT, EXT to SVC and SVL, those to SEP. */
 static const enum chain_kind deletion_order[] = {
@@ -36,53 +27,6 @@ static const enum chain_kind deletion_order[] = {
 };
 
 static_assert(ARRAY_SIZE(deletion_order) == CHAIN_KIND_COUNT, "each kind has its turn");
-
-/* -- the chains of services */
-
-static bool is_free(const struct slot *slot)
-{
-	static const struct chain_hash none;
-
-	return !slot->there && !slot->wanted && memcmp(&slot->hash, &none, sizeof(none)) == 0;
-}
-
-static struct slot *find_slot(const struct nft_found *found, const struct chain_hash *hash)
-{
-	uint32_t start;
-
-	memcpy(&start, hash->bytes, sizeof(start));
-	for (size_t i = start;; i++) {
-		struct slot *slot = &found->slots[i & (found->size - 1)];
-
-		if (is_free(slot) || memcmp(&slot->hash, hash, sizeof(*hash)) == 0)
-			return slot;
-	}
-}
-
-static void grow(struct nft_found *found)
-{
-	struct slot *old = found->slots;
-	size_t old_size = found->size;
-
-	found->size *= 2;
-	found->slots = xcalloc(found->size, sizeof(*found->slots));
-	for (size_t i = 0; i < old_size; i++)
-		if (!is_free(&old[i]))
-			*find_slot(found, &old[i].hash) = old[i];
-	free(old);
-}
-
-static struct slot *add_slot(struct nft_found *found, const struct chain_hash *hash)
-{
-	struct slot *slot;
-
-	if (4 * (found->count + 1) > 3 * found->size)
-		grow(found);
-	slot = find_slot(found, hash);
-	found->count += is_free(slot);
-	slot->hash = *hash;
-	return slot;
-}
 
 /* -- all others */
 
@@ -108,10 +52,8 @@ static void restart(void *arg)
 {
 	struct nft_found *found = arg;
 
-	free(found->slots);
-	found->size = MIN_SIZE;
-	found->count = 0;
-	found->slots = xcalloc(found->size, sizeof(*found->slots));
+	chain_set_done(&found->chains);
+	chain_set_init(&found->chains, 64);
 	map_done(&found->others);
 	found->names = arena_free(found->names);
 	found->names = arena_new(1024);
@@ -153,7 +95,7 @@ struct nft_found *nft_found_free(struct nft_found *found)
 {
 	if (!found)
 		return NULL;
-	free(found->slots);
+	chain_set_done(&found->chains);
 	map_done(&found->others);
 	arena_free(found->names);
 	free(found);
@@ -164,12 +106,10 @@ struct nft_found *nft_found_free(struct nft_found *found)
 
 bool nft_found_has(const struct nft_found *found, enum table table, const char *chain)
 {
-	struct chain_hash hash;
-	enum chain_kind kind;
 	char key[KEY_MAX];
 
-	if (table == TABLE_NAT && chain_name_parse(chain, &kind, &hash))
-		return find_slot(found, &hash)->there & 1U << kind;
+	if (table == TABLE_NAT && chain_set_has(&found->chains, chain))
+		return true;
 	return make_key(table, chain, key) && map_get(&found->others, key);
 }
 
@@ -179,7 +119,7 @@ void nft_found_want(struct nft_found *found, const char *nat_chain)
 	enum chain_kind kind;
 
 	if (chain_name_parse(nat_chain, &kind, &hash))
-		add_slot(found, &hash)->wanted |= (uint8_t)(1U << kind);
+		chain_set_ensure(&found->chains, &hash)->wanted |= (uint8_t)(1U << kind);
 }
 
 void nft_found_add(struct nft_found *found, enum table table, const char *chain)
@@ -190,7 +130,7 @@ void nft_found_add(struct nft_found *found, enum table table, const char *chain)
 	char *copy;
 
 	if (table == TABLE_NAT && chain_name_parse(chain, &kind, &hash)) {
-		add_slot(found, &hash)->there |= (uint8_t)(1U << kind);
+		chain_set_add(&found->chains, kind, &hash);
 		return;
 	}
 	if (!is_worth_remembering(table, chain) || !make_key(table, chain, key) ||
@@ -207,8 +147,10 @@ void nft_found_remove(struct nft_found *found, enum table table, const char *cha
 	char key[KEY_MAX];
 
 	if (table == TABLE_NAT && chain_name_parse(chain, &kind, &hash)) {
-		struct slot *slot = find_slot(found, &hash);
+		struct chain_slot *slot = chain_set_find(&found->chains, &hash);
 
+		if (!slot)
+			return;
 		slot->there &= (uint8_t) ~(1U << kind);
 		slot->wanted &= (uint8_t) ~(1U << kind);
 	} else if (make_key(table, chain, key)) {
@@ -218,9 +160,11 @@ void nft_found_remove(struct nft_found *found, enum table table, const char *cha
 
 bool nft_found_next_stale(const struct nft_found *found, size_t *at, struct chain_name *ret)
 {
-	for (; *at < found->size * CHAIN_KIND_COUNT; (*at)++) {
-		enum chain_kind kind = deletion_order[*at / found->size];
-		const struct slot *slot = &found->slots[*at % found->size];
+	const struct chain_set *chains = &found->chains;
+
+	for (; *at < chains->size * CHAIN_KIND_COUNT; (*at)++) {
+		enum chain_kind kind = deletion_order[*at / chains->size];
+		const struct chain_slot *slot = &chains->slots[*at % chains->size];
 
 		if (slot->there & ~slot->wanted & 1U << kind) {
 			chain_name_make(kind, &slot->hash, ret);

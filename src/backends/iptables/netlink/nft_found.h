@@ -5,7 +5,7 @@
  * The chains of one family that exist, as one dump lists them, and which of them are wanted: what a
  * comparison need not read because it is not there, and what is left over at its end.
  *
- * Chains of services are kept as hashes, 12 bytes a place, because there may be 60,000. Of all others
+ * Chains of services are kept as hashes (chain_set.h), because there may be 60,000. Of all others
  * only base chains and those whose names begin as ours do are remembered.
  */
 

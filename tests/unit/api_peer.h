@@ -197,8 +197,8 @@ static inline void *peer_accept(void *arg)
 		assert(peer->n < PEER_CONNECTIONS);
 		peer_limit(fd);
 		*io = (struct peer_io){.peer = peer, .fd = fd};
+		peer->n++; /* before it answers: who gets the answer may ask how many there were */
 		pthread_create(&io->thread, NULL, peer_connection, io);
-		peer->n++;
 	}
 	return NULL;
 }

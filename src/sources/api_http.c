@@ -320,15 +320,22 @@ static bool is_useless(const struct api_http *http, const struct api_link *link,
 	       link->route != http->route || ++*n_idle > IDLE_MAX;
 }
 
+static bool is_any_waiting(const struct api_http *http)
+{
+	for (const struct api_call *call = http->calls; call; call = call->next)
+		if (!call->route && !is_over(call))
+			return true;
+	return false;
+}
+
 static void on_sweep(evutil_socket_t fd attr_unused, short what attr_unused, void *arg)
 {
 	struct api_http *http = arg;
 	size_t n_idle = 0;
 
-	if (http->unasked) {
-		http->unasked = false;
+	if (http->unasked && is_any_waiting(http))
 		http->ask(http->ask_arg);
-	}
+	http->unasked = false;
 	place_calls(http);
 	while (end_one(http))
 		;

@@ -51,7 +51,7 @@ static bool is_base(const char *name)
 	return !has_prefix(name, "KUBE-");
 }
 
-/* Entries of many Services, or of anybody: nobody promises an order. */
+/* Entries of many Services, or of other programs, stand in any order. */
 static bool has_order(const char *name)
 {
 	struct chain_hash hash;

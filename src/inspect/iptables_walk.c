@@ -3,7 +3,7 @@
 /*
  * Walks a packet through kept rules of iptables mode, as the kernel would.
  *
- * A client is taken to be new: lists of clients (-m recent --rcheck) hold nobody. What the packet
+ * A client is taken to be new: lists of clients (-m recent --rcheck) are empty. What the packet
  * marks, changes and leads to follows from the rules alone; only the words about it (why a rule does
  * not match, why a packet is marked) are chosen by looking at where a rule stands.
  */

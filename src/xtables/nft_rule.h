@@ -41,7 +41,7 @@ struct nft_rule_read {
 
 /*
  * Reads a NFT_MSG_NEWRULE or NFT_MSG_DELRULE of a dump, an echo or a notification, of which
- * nlmsg_len bytes can be read: the value that nft_rule_put() would have put, whoever wrote the rule.
+ * nlmsg_len bytes can be read: the value that nft_rule_put() would have put, also for a rule of iptables.
  * The order of attributes, padding, counter values and the fields of xt structures that the kernel
  * uses for itself do not count. What is not as we would have put it becomes a match or target of kind
  * OTHER, so that the rule equals none of ours.
@@ -61,4 +61,3 @@ struct nft_rule_seen {
 };
 
 int nft_rule_digest_message(const struct nlmsghdr *message, struct nft_rule_seen *ret);
-uint64_t nft_rule_digest(enum family family, const struct rule *rule);

@@ -528,8 +528,3 @@ int nft_rule_digest_message(const struct nlmsghdr *message, struct nft_rule_seen
 	};
 	return 0;
 }
-
-uint64_t nft_rule_digest(enum family family attr_unused, const struct rule *rule)
-{
-	return rule_hash(rule);
-}

@@ -43,7 +43,7 @@ size_t rule_print(const struct rule *rule, enum rule_form form, char out[RULE_TE
 
 /*
  * 1/one_in with ten decimals, as iptables-restore is told: "0.3333333333". It is what the tool
- * reads, so whoever needs the number that the kernel gets starts from this text.
+ * reads, so the number that the kernel gets is made from this text.
  */
 #define PROBABILITY_LENGTH 12
 const char *probability_text(unsigned int one_in);

@@ -90,7 +90,7 @@ static void notify(const struct nlmsghdr *message)
 	if (!link.state) {
 		link.state = nft_state_new();
 		nft_state_chain(link.state, TABLE_NAT, CHAIN_SERVICES);
-		nft_damage_jumps_init(&jumps, FAMILY_IPV4);
+		nft_damage_jumps_init(&jumps);
 	}
 	for (link.family = 0; link.family < FAMILY_COUNT; link.family++)
 		nft_damage_take(&damage, &link, &jumps, message);

@@ -15,6 +15,7 @@
 #include "kernel/nfnetlink.h"
 #include "kernel/nft_message.h"
 #include "xtables/nft_rule.h"
+#include "xtables/rule_compare.h"
 
 /* Notifications, as others' transactions would bring them, and what is noted of them. */
 struct fixture {
@@ -31,7 +32,7 @@ static int set_up(void **state)
 	f->link.family = FAMILY_IPV4;
 	f->link.state = nft_state_new();
 	nft_state_chain(f->link.state, TABLE_NAT, CHAIN_SERVICES);
-	nft_damage_jumps_init(&f->jumps, FAMILY_IPV4);
+	nft_damage_jumps_init(&f->jumps);
 	*state = f;
 	return 0;
 }
@@ -108,7 +109,7 @@ static void know_return(struct fixture *f)
 
 	rule_init(&rule, TABLE_NAT, CHAIN_SERVICES);
 	rule_verdict(&rule, TARGET_RETURN);
-	nft_state_add(f->link.state, 0, nft_rule_digest(FAMILY_IPV4, &rule), 7);
+	nft_state_add(f->link.state, 0, rule_hash(&rule), 7);
 }
 
 static void test_known_rules_that_are_lost_are_counted(void **state)

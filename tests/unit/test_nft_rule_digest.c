@@ -56,7 +56,7 @@ static void expect_digest(void *arg, const struct nlmsghdr *message)
 	assert_int_equal(seen.family, listing->shapes->family);
 	assert_string_equal(seen.chain, rule->chain);
 	assert_true(seen.handle > 0);
-	if (seen.digest != nft_rule_digest(listing->shapes->family, rule))
+	if (seen.digest != rule_hash(rule))
 		fail_msg("rule %zu of table %s has another digest", listing->at, seen.table);
 	listing->n++;
 }
@@ -147,7 +147,7 @@ static void the_order_of_the_first_comparisons_does_not_count(void **state attr_
 	rule_source(&rule, false, &source);
 	rule_destination_addr(&rule, &destination);
 	rule_jump(&rule, "KUBE-B");
-	digest = nft_rule_digest(FAMILY_IPV4, &rule);
+	digest = rule_hash(&rule);
 	assert_int_equal(
 		digest_by_nft("ip daddr 10.2.3.4 ip saddr 10.1.0.0/16 counter jump KUBE-B"),
 		digest);
@@ -171,7 +171,7 @@ static void comments_of_nft_and_foreign_expressions_count(void **state attr_unus
 
 	rule_init(&rule, TABLE_NAT, "KUBE-A");
 	rule_jump(&rule, "KUBE-B");
-	digest = nft_rule_digest(FAMILY_IPV4, &rule);
+	digest = rule_hash(&rule);
 	assert_int_equal(digest_by_nft("counter jump KUBE-B"), digest);
 	assert_int_not_equal(digest_by_nft("jump KUBE-B"), digest);
 	assert_int_not_equal(digest_by_nft("counter goto KUBE-B"), digest);
@@ -274,7 +274,7 @@ static void digests_differ_where_words_do(void **state attr_unused)
 
 			restore_rule_words(&shapes.rules[i], &text);
 			words[i] = text_dup(&text);
-			digests[i] = nft_rule_digest((enum family)family, &shapes.rules[i]);
+			digests[i] = rule_hash(&shapes.rules[i]);
 		}
 		for (size_t i = 0; i < shapes.n; i++)
 			for (size_t j = 0; j < i; j++) {
@@ -503,7 +503,7 @@ static void each_change_gives_another(void (*make)(struct rule *),
 	int n = 0;
 
 	for (make(&rule); change(&rule, n); make(&rule)) {
-		digests[n] = nft_rule_digest(FAMILY_IPV4, &rule);
+		digests[n] = rule_hash(&rule);
 		for (int i = 0; i < n; i++)
 			if (digests[i] == digests[n])
 				fail_msg("changes %d and %d have one digest", i, n);
@@ -524,10 +524,10 @@ static void table_and_chain_do_not_count(void **state attr_unused)
 	uint64_t digest;
 
 	make_first(&rule);
-	digest = nft_rule_digest(FAMILY_IPV4, &rule);
+	digest = rule_hash(&rule);
 	rule.chain = "KUBE-ELSE";
 	rule.table = TABLE_FILTER;
-	assert_int_equal(nft_rule_digest(FAMILY_IPV4, &rule), digest);
+	assert_int_equal(rule_hash(&rule), digest);
 }
 
 static void everything_is_no_match_at_all(void **state attr_unused)
@@ -540,8 +540,7 @@ static void everything_is_no_match_at_all(void **state attr_unused)
 	rule_jump(&with, "KUBE-B");
 	rule_init(&without, TABLE_NAT, "KUBE-A");
 	rule_jump(&without, "KUBE-B");
-	assert_int_equal(nft_rule_digest(FAMILY_IPV6, &with),
-			 nft_rule_digest(FAMILY_IPV6, &without));
+	assert_int_equal(rule_hash(&with), rule_hash(&without));
 }
 
 /* -- there and back */

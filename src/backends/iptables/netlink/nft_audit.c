@@ -7,7 +7,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "kernel/nft_batch.h"
-#include "xtables/nft_rule.h"
+#include "xtables/rule_compare.h"
 
 /*
  * OWN, ADD and STALE go in pieces of NFT_LINK_PIECE: a transaction is held in memory as a whole, here and in
@@ -439,7 +439,7 @@ static int put_jumps(struct nft_audit *audit, struct err *err)
 		if (r < 0)
 			return err_wrap(err, r, "reading chain %s of table %s", jump.chain,
 					table_name(jump.table));
-		if (has_rule(&rules, nft_rule_digest(audit->link->family, &jump)))
+		if (has_rule(&rules, rule_hash(&jump)))
 			continue;
 		/* it may not exist when its list is empty; a hook of its own is never refused then */
 		put_jump(audit, &jump, base_there && (audit->found || rules.n > 0));

@@ -8,6 +8,7 @@
 #include "kernel/nft_message.h"
 #include "xtables/nft_chain.h"
 #include "xtables/nft_rule.h"
+#include "xtables/rule_compare.h"
 
 void nft_damage_done(struct nft_damage *damage)
 {
@@ -22,13 +23,13 @@ bool nft_damage_any(const struct nft_damage *damage)
 	return damage->n_messages > 0 || damage->unknown;
 }
 
-void nft_damage_jumps_init(struct nft_damage_jumps *jumps, enum family family)
+void nft_damage_jumps_init(struct nft_damage_jumps *jumps)
 {
 	struct rule jump;
 
 	for (size_t i = 0; i < RULESET_JUMPS; i++) {
 		ruleset_jump(i, &jump);
-		jumps->digests[i] = nft_rule_digest(family, &jump);
+		jumps->digests[i] = rule_hash(&jump);
 	}
 }
 

@@ -44,7 +44,7 @@ struct nft_damage_jumps {
 	uint64_t digests[RULESET_JUMPS];
 };
 
-void nft_damage_jumps_init(struct nft_damage_jumps *jumps, enum family family);
+void nft_damage_jumps_init(struct nft_damage_jumps *jumps);
 /* A message of another program. */
 void nft_damage_take(struct nft_damage *damage, const struct nft_link *link,
 		     const struct nft_damage_jumps *jumps, const struct nlmsghdr *message);

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "xtables/nft_rule.h"
+#include "xtables/rule_compare.h"
 
 static bool is_left(const struct nft_own *own, const struct rule_item *item)
 {
@@ -19,7 +19,7 @@ static size_t digest_rules(const struct nft_own *own, const struct rule_chain *c
 		if (is_left(own, chain->items[i]))
 			continue;
 		if (ret)
-			ret[n] = nft_rule_digest(own->link->family, &chain->items[i]->rule);
+			ret[n] = rule_hash(&chain->items[i]->rule);
 		n++;
 	}
 	return n;

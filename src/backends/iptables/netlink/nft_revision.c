@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "xtables/nft_rule.h"
+#include "xtables/rule_compare.h"
 
 struct revision {
 	struct nft_link *link;
@@ -76,7 +76,7 @@ bool nft_revision_write(struct nft_link *link, const struct rule_chain *wanted)
 		revision.there.n > 0;
 
 	for (size_t i = 0; i < wanted->n && known; i++)
-		digests[i] = nft_rule_digest(link->family, &wanted->items[i]->rule);
+		digests[i] = rule_hash(&wanted->items[i]->rule);
 	if (known) {
 		measure(&revision);
 		write_difference(&revision);

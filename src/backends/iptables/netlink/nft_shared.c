@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "xtables/nft_rule.h"
+#include "xtables/rule_compare.h"
 
 /*
  * Of each wanted rule a digest is kept, and where it came from: so many bytes for 10,000 Services are
@@ -114,7 +114,7 @@ static void collect_rule(struct nft_shared *shared, const struct wanted *wanted,
 
 	array_grow(&chain->v, &chain->capacity, chain->n, sizeof(*chain->v));
 	chain->v[chain->n] = *wanted;
-	chain->v[chain->n].digest = nft_rule_digest(shared->link->family, &item->rule);
+	chain->v[chain->n].digest = rule_hash(&item->rule);
 	chain->v[chain->n].left = is_left(shared, item);
 	chain->v[chain->n].leading = item->rule.leading;
 	chain->n++;

@@ -330,7 +330,7 @@ int nft_sync_new(const struct nft_sync_input *input, struct nft_sync **ret, stru
 		.family = sync->family, .refused = input->refused, .arg = input->arg};
 	sync->undeletable.family = sync->family;
 	sync->audit_events = nft_repair_audit_events(sync);
-	nft_damage_jumps_init(&sync->jumps, sync->family);
+	nft_damage_jumps_init(&sync->jumps);
 	sync->sync_task = (struct nft_task){run_sync, on_task_done, sync};
 	sync->step_task = (struct nft_task){nft_repair_run_step, on_task_done, sync};
 	sync->check_task = (struct nft_task){nft_repair_run_check, on_check_done, sync};

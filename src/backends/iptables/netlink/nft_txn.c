@@ -6,7 +6,7 @@
 #include "backends/iptables/netlink/nft_audit.h"
 #include "backends/iptables/netlink/nft_revision.h"
 #include "base/map.h"
-#include "xtables/nft_rule.h"
+#include "xtables/rule_compare.h"
 
 static void note_taken(struct nft_txn *txn, const struct nft_taken *taken)
 {
@@ -111,7 +111,7 @@ static void write_remove_rule(struct txn *t, const struct rule *rule)
 
 	if (txn->skip)
 		return;
-	taken.digest = nft_rule_digest(txn->link->family, rule);
+	taken.digest = rule_hash(rule);
 	known = nft_state_take(state, chain, taken.digest, &taken.handle);
 	if (!known && !was_learnt(txn, chain)) {
 		learn(txn, rule, chain);

@@ -403,7 +403,7 @@ static int exit_code(const struct tracing *tracing)
 	for (size_t i = 0; i < tracing->n; i++) {
 		if (tracing->v[i].report->difference)
 			return EXIT_KERNEL_DIFFERS;
-		if (trace_fate(tracing->v[i].trace) != FATE_BACKEND)
+		if (trace_verdict(tracing->v[i].trace) != PACKET_VERDICT_BACKEND)
 			code = EXIT_FAILED;
 	}
 	return code;

@@ -169,7 +169,7 @@ static void find_service(struct explanation *explanation)
 		key = service_of_id(outcome->port_id);
 	if (key)
 		try_service(explanation, key);
-	else if (outcome->fate == FATE_DROPPED)
+	else if (outcome->verdict == PACKET_VERDICT_DROPPED)
 		find_owner(explanation);
 }
 
@@ -178,7 +178,7 @@ static void find_service(struct explanation *explanation)
 static bool is_backend(const struct packet_path *path, const struct endpoint *endpoint)
 {
 	for (size_t i = 0; i < path->n_outcomes; i++)
-		if (path->outcomes[i].fate == FATE_BACKEND &&
+		if (path->outcomes[i].verdict == PACKET_VERDICT_BACKEND &&
 		    path->outcomes[i].backend_port == endpoint->port &&
 		    addr_equal(&path->outcomes[i].backend, &endpoint->addr))
 			return true;
@@ -256,20 +256,20 @@ static void find_left_out(struct explanation *explanation)
 
 /* -- */
 
-enum fate explanation_fate(const struct explanation *explanation)
+enum packet_verdict explanation_verdict(const struct explanation *explanation)
 {
 	const struct packet_path *path = explanation->path;
-	enum fate fate = path->outcomes[0].fate;
+	enum packet_verdict verdict = path->outcomes[0].verdict;
 
 	for (size_t i = 1; i < path->n_outcomes; i++)
-		if (path->outcomes[i].fate != FATE_BACKEND)
-			fate = path->outcomes[i].fate;
-	return fate;
+		if (path->outcomes[i].verdict != PACKET_VERDICT_BACKEND)
+			verdict = path->outcomes[i].verdict;
+	return verdict;
 }
 
 bool explanation_reaches(const struct explanation *explanation)
 {
-	return explanation_fate(explanation) == FATE_BACKEND;
+	return explanation_verdict(explanation) == PACKET_VERDICT_BACKEND;
 }
 
 struct explanation *explain_packet(struct explain *explain, const struct packet *packet)

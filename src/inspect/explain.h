@@ -108,7 +108,7 @@ void explanation_cleanup(struct explanation **explanation);
 /* Do all outcomes end at a backend? */
 bool explanation_reaches(const struct explanation *explanation);
 /* The end that all outcomes share, or that of the worst of them. */
-enum fate explanation_fate(const struct explanation *explanation);
+enum packet_verdict explanation_verdict(const struct explanation *explanation);
 
 /* -- printing */
 

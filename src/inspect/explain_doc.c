@@ -106,8 +106,8 @@ static void put_outcome(struct doc *doc, const struct packet_path *path,
 	size_t from = MIN(path->n_common, outcome->n_steps);
 
 	doc_open_map(doc, NULL);
-	doc_string(doc, "verdict", fate_name(outcome->fate));
-	if (outcome->fate == FATE_BACKEND)
+	doc_string(doc, "verdict", packet_verdict_name(outcome->verdict));
+	if (outcome->verdict == PACKET_VERDICT_BACKEND)
 		explain_doc_endpoint(doc, "endpoint", &outcome->backend, outcome->backend_port);
 	explain_doc_share(doc, outcome->share);
 	doc_bool(doc, "masquerade", outcome->masquerade != MASQUERADE_NONE);
@@ -153,7 +153,7 @@ void explanation_doc(const struct explanation *explanation, struct doc *doc, con
 	doc_string(doc, "node", explanation->input->settings->node_name);
 	explain_doc_packet(doc, &path->packet);
 	explain_doc_service(doc, explanation);
-	doc_string(doc, "verdict", fate_name(explanation_fate(explanation)));
+	doc_string(doc, "verdict", packet_verdict_name(explanation_verdict(explanation)));
 	explain_doc_steps(doc, path->outcomes[0].steps, path->n_common);
 	doc_open_list(doc, "outcomes");
 	for (size_t i = 0; i < path->n_outcomes; i++)

@@ -67,11 +67,11 @@ static const char *const effect_names[] = {
 	[EFFECT_CONTINUE] = "continue",
 };
 
-static const char *const fate_names[] = {
-	[FATE_PASSED] = "passed",
-	[FATE_BACKEND] = "backend",
-	[FATE_REJECTED] = "rejected",
-	[FATE_DROPPED] = "dropped",
+static const char *const packet_verdict_names[] = {
+	[PACKET_VERDICT_PASSED] = "passed",
+	[PACKET_VERDICT_BACKEND] = "backend",
+	[PACKET_VERDICT_REJECTED] = "rejected",
+	[PACKET_VERDICT_DROPPED] = "dropped",
 };
 
 static const struct {
@@ -89,7 +89,7 @@ static const struct {
 
 static_assert(ARRAY_SIZE(hook_names) == HOOK_COUNT, "one name for each hook");
 static_assert(ARRAY_SIZE(effect_names) == EFFECT_COUNT, "one name for each effect");
-static_assert(ARRAY_SIZE(fate_names) == FATE_COUNT, "one name for each fate");
+static_assert(ARRAY_SIZE(packet_verdict_names) == PACKET_VERDICT_COUNT, "one name for each verdict");
 static_assert(ARRAY_SIZE(masquerades) == MASQUERADE_COUNT, "one row for each reason");
 
 const char *hook_name(enum hook hook)
@@ -102,9 +102,9 @@ const char *effect_name(enum effect effect)
 	return effect_names[effect];
 }
 
-const char *fate_name(enum fate fate)
+const char *packet_verdict_name(enum packet_verdict verdict)
 {
-	return fate_names[fate];
+	return packet_verdict_names[verdict];
 }
 
 const char *masquerade_name(enum masquerade masquerade)

@@ -70,15 +70,16 @@ struct step {
 	const void *element_identity;
 };
 
-enum fate {
-	FATE_PASSED = 0, /* no rule of ours changed its destination: no Service has it */
-	FATE_BACKEND,
-	FATE_REJECTED, /* refused at once, the client is told */
-	FATE_DROPPED,  /* the client waits in vain */
-	FATE_COUNT,
+enum packet_verdict {
+	PACKET_VERDICT_PASSED = 0, /* no rule of ours changed its destination: no Service has it */
+	PACKET_VERDICT_BACKEND,
+	PACKET_VERDICT_REJECTED, /* refused at once, the client is told */
+	PACKET_VERDICT_DROPPED,  /* the client waits in vain */
+	PACKET_VERDICT_COUNT,
 };
 
-const char *fate_name(enum fate fate); /* "passed", "backend", "rejected", "dropped" */
+/* "passed", "backend", "rejected", "dropped" */
+const char *packet_verdict_name(enum packet_verdict verdict);
 
 /* Why a packet gets the node's address as its source. */
 enum masquerade {
@@ -96,8 +97,8 @@ const char *masquerade_words(enum masquerade masquerade);
 
 struct outcome {
 	struct share share;
-	enum fate fate;
-	struct addr backend; /* FATE_BACKEND */
+	enum packet_verdict verdict;
+	struct addr backend; /* PACKET_VERDICT_BACKEND */
 	uint16_t backend_port;
 	enum masquerade masquerade;
 	bool mark_unused; /* marked, but it never left this node, so that the mark had no effect */

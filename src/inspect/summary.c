@@ -169,38 +169,40 @@ static void add_ports(const struct service *service, struct text *text)
 			    protocol_name(service->ports[i].protocol));
 }
 
-static void no_service(const struct explanation *explanation, enum fate fate, struct text *text)
+static void no_service(const struct explanation *explanation, enum packet_verdict verdict,
+		       struct text *text)
 {
 	const struct packet *packet = &explanation->path->packet;
 	const struct service *owner = owner_of(explanation);
 
-	if (fate == FATE_PASSED)
+	if (verdict == PACKET_VERDICT_PASSED)
 		text_str(text, "No rule concerns ");
 	else
 		text_printf(text, "Connections are %s: no service has ",
-			    fate == FATE_REJECTED ? "refused" : "dropped");
+			    verdict == PACKET_VERDICT_REJECTED ? "refused" : "dropped");
 	add_destination(packet, text);
 	if (owner) {
 		text_printf(text, "; service %s has this cluster IP, with ", owner->key);
 		add_ports(owner, text);
 	}
-	if (fate == FATE_PASSED)
+	if (verdict == PACKET_VERDICT_PASSED)
 		text_str(text, ": the packet goes on as it is, to where routes lead");
 	text_str(text, ".");
 }
 
 char *summary_make(const struct explanation *explanation)
 {
-	enum fate fate = explanation_fate(explanation);
+	enum packet_verdict verdict = explanation_verdict(explanation);
 	cleanup_text struct text text = {0};
 
-	if (fate == FATE_BACKEND)
+	if (verdict == PACKET_VERDICT_BACKEND)
 		reached(explanation, &text);
-	else if (fate == FATE_DROPPED && by_firewall(explanation))
+	else if (verdict == PACKET_VERDICT_DROPPED && by_firewall(explanation))
 		not_allowed(explanation, &text);
-	else if (fate == FATE_PASSED || !explanation->port)
-		no_service(explanation, fate, &text);
+	else if (verdict == PACKET_VERDICT_PASSED || !explanation->port)
+		no_service(explanation, verdict, &text);
 	else
-		refused(explanation, fate == FATE_REJECTED ? "refused" : "dropped", &text);
+		refused(explanation, verdict == PACKET_VERDICT_REJECTED ? "refused" : "dropped",
+			&text);
 	return text_dup(&text);
 }

@@ -191,24 +191,25 @@ void trace_give_up(struct trace *trace)
 	trace->settled = trace->n_steps;
 }
 
-enum fate trace_fate(const struct trace *trace)
+enum packet_verdict trace_verdict(const struct trace *trace)
 {
 	switch (trace->end) {
 	case TRACE_STOPPED:
 		return trace->n_steps > 0 &&
 				       trace->steps[trace->n_steps - 1].effect == EFFECT_REJECT
-			       ? FATE_REJECTED
-			       : FATE_DROPPED;
+			       ? PACKET_VERDICT_REJECTED
+			       : PACKET_VERDICT_DROPPED;
 	case TRACE_VANISHED:
-		return FATE_DROPPED;
+		return PACKET_VERDICT_DROPPED;
 	default:
-		return trace->translated ? FATE_BACKEND : FATE_PASSED;
+		return trace->translated ? PACKET_VERDICT_BACKEND : PACKET_VERDICT_PASSED;
 	}
 }
 
 const char *trace_verdict_name(const struct trace *trace)
 {
-	return trace->end == TRACE_VANISHED ? "vanished" : fate_name(trace_fate(trace));
+	return trace->end == TRACE_VANISHED ? "vanished"
+					    : packet_verdict_name(trace_verdict(trace));
 }
 
 /* -- */

@@ -88,5 +88,5 @@ void trace_take(struct trace *trace, const struct nft_trace *event);
 void trace_give_up(struct trace *trace);
 
 /* Of a trace that has ended; one that vanished counts as dropped. */
-enum fate trace_fate(const struct trace *trace);
-const char *trace_verdict_name(const struct trace *trace); /* a fate's name, or "vanished" */
+enum packet_verdict trace_verdict(const struct trace *trace);
+const char *trace_verdict_name(const struct trace *trace); /* a verdict's name, or "vanished" */

@@ -53,7 +53,7 @@ size_t trace_human_steps(const struct trace_report *report, const struct printer
 
 static char *agreement_words(const struct outcome *outcome)
 {
-	if (!outcome || outcome->fate != FATE_BACKEND)
+	if (!outcome || outcome->verdict != PACKET_VERDICT_BACKEND)
 		return xstrdup("As explain says.");
 	if (outcome->share.of == outcome->share.in)
 		return xstrdup("As explain says; it is the only backend.");
@@ -75,7 +75,7 @@ static void print_agreement(const struct trace_report *report, const struct prin
 
 void trace_human_end(const struct trace_report *report, const struct printer *printer)
 {
-	bool reached = trace_fate(report->trace) == FATE_BACKEND;
+	bool reached = trace_verdict(report->trace) == PACKET_VERDICT_BACKEND;
 
 	text_str(printer->text, "\n");
 	printer_words(printer, 0, reached ? PRINTER_GREEN : PRINTER_RED, report->summary);

@@ -78,9 +78,9 @@ void trace_report_follow(struct trace_report *report)
 
 static bool same_end(const struct trace *trace, const struct outcome *outcome)
 {
-	if (trace->end == TRACE_VANISHED || outcome->fate != trace_fate(trace))
+	if (trace->end == TRACE_VANISHED || outcome->verdict != trace_verdict(trace))
 		return false;
-	return outcome->fate != FATE_BACKEND ||
+	return outcome->verdict != PACKET_VERDICT_BACKEND ||
 	       (addr_equal(&outcome->backend, &trace->now.destination) &&
 		outcome->backend_port == trace->now.port);
 }
@@ -178,7 +178,7 @@ static char *compare(struct trace_report *report)
 	if (!outcome)
 		return expected_end(report->explanation);
 	report->outcome = outcome;
-	if (trace_fate(trace) == FATE_BACKEND &&
+	if (trace_verdict(trace) == PACKET_VERDICT_BACKEND &&
 	    (outcome->masquerade != MASQUERADE_NONE) != trace->masqueraded)
 		return xstrdup(trace->masqueraded
 				       ? "The client's address should have stayed."
@@ -222,7 +222,7 @@ static void stopped(const struct trace_report *report, struct text *text)
 	const struct step *last = &trace->steps[trace->n_steps - 1];
 
 	text_printf(text, "The packet was %s at hook %s, in %s %s",
-		    trace_fate(trace) == FATE_REJECTED ? "refused" : "dropped",
+		    trace_verdict(trace) == PACKET_VERDICT_REJECTED ? "refused" : "dropped",
 		    hook_name(last->hook), last->table, last->chain);
 	if (!last->handle)
 		text_str(text, ", by the policy of the chain");
@@ -259,7 +259,7 @@ static char *summarise(const struct trace_report *report)
 		vanished(trace, &text);
 	else if (trace->end == TRACE_STOPPED && trace->n_steps > 0)
 		stopped(report, &text);
-	else if (trace_fate(trace) == FATE_BACKEND)
+	else if (trace_verdict(trace) == PACKET_VERDICT_BACKEND)
 		reached(report, &text);
 	else
 		passed(trace, &text);

@@ -163,11 +163,12 @@ static void run(const struct walk_ops *ops, void *rules, struct walk *walk)
 	outcome->translated_at = SIZE_MAX;
 	end = pass_hooks(ops, rules, walk);
 	if (end == WALK_DROP)
-		outcome->fate = FATE_DROPPED;
+		outcome->verdict = PACKET_VERDICT_DROPPED;
 	else if (end == WALK_REJECT)
-		outcome->fate = FATE_REJECTED;
+		outcome->verdict = PACKET_VERDICT_REJECTED;
 	else
-		outcome->fate = walk->translated ? FATE_BACKEND : FATE_PASSED;
+		outcome->verdict =
+			walk->translated ? PACKET_VERDICT_BACKEND : PACKET_VERDICT_PASSED;
 	outcome->mark_unused = walk->mark && outcome->masquerade == MASQUERADE_NONE;
 	outcome->translated_at = MIN(outcome->translated_at, outcome->n_steps);
 }
@@ -177,8 +178,9 @@ static void run(const struct walk_ops *ops, void *rules, struct walk *walk)
 /* Slots of one endpoint, which has more than one by its weight. */
 static bool same_outcome(const struct outcome *a, const struct outcome *b)
 {
-	if (a->fate != b->fate || a->masquerade != b->masquerade || a->n_steps != b->n_steps ||
-	    !addr_equal(&a->backend, &b->backend) || a->backend_port != b->backend_port)
+	if (a->verdict != b->verdict || a->masquerade != b->masquerade ||
+	    a->n_steps != b->n_steps || !addr_equal(&a->backend, &b->backend) ||
+	    a->backend_port != b->backend_port)
 		return false;
 	for (size_t i = 0; i < a->n_steps; i++)
 		if (a->steps[i].identity != b->steps[i].identity)

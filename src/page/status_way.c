@@ -185,7 +185,9 @@ static void put_backend(struct doc *doc, const struct outcome *outcome)
 	addr_port_print(&outcome->backend, outcome->backend_port, address);
 	doc_open_map(doc, NULL);
 	doc_string(doc, "address",
-		   outcome->fate == FATE_BACKEND ? address : fate_name(outcome->fate));
+		   outcome->verdict == PACKET_VERDICT_BACKEND
+			   ? address
+			   : packet_verdict_name(outcome->verdict));
 	explain_doc_share(doc, outcome->share);
 	doc_string(doc, "remark", masqueraded ? masquerade_words(outcome->masquerade) : "");
 	doc_close(doc);

@@ -134,7 +134,8 @@ static const struct outcome *outcome_to(const struct explanation *found, const c
 		char text[ADDR_TEXT_MAX];
 
 		addr_print(&found->path->outcomes[i].backend, text);
-		if (found->path->outcomes[i].fate == FATE_BACKEND && streq(text, backend))
+		if (found->path->outcomes[i].verdict == PACKET_VERDICT_BACKEND &&
+		    streq(text, backend))
 			return &found->path->outcomes[i];
 	}
 	fail_msg("no backend %s", backend);
@@ -147,9 +148,10 @@ static void assert_share(const struct outcome *outcome, uint64_t of, uint64_t in
 	assert_int_equal(outcome->share.in, in);
 }
 
-static void assert_fate(const struct explanation *found, enum fate fate)
+static void assert_verdict(const struct explanation *found, enum packet_verdict verdict)
 {
-	assert_string_equal(fate_name(explanation_fate(found)), fate_name(fate));
+	assert_string_equal(packet_verdict_name(explanation_verdict(found)),
+			    packet_verdict_name(verdict));
 }
 
 /* -- shares, and who is reached */
@@ -162,7 +164,7 @@ static void all_ready_endpoints_have_equal_shares(void **state)
 	model_set_service(world->model, add_web());
 	build_set_slice(world->model, three_endpoints());
 	found = explain(world, CLUSTER_IP, 80, "pod");
-	assert_fate(found, FATE_BACKEND);
+	assert_verdict(found, PACKET_VERDICT_BACKEND);
 	assert_int_equal(found->path->n_outcomes, 3);
 	assert_share(outcome_to(found, "10.244.1.1"), 1, 3);
 	assert_share(outcome_to(found, "10.244.2.2"), 1, 3);
@@ -241,15 +243,16 @@ static void no_ready_endpoint_is_refused(void **state)
 	build_endpoint(slice, "10.244.1.2", "node-a", BUILD_UNREADY);
 	model_set_service(world->model, add_web());
 	build_set_slice(world->model, slice);
-	assert_fate(explain(world, CLUSTER_IP, 80, "pod"), FATE_REJECTED);
+	assert_verdict(explain(world, CLUSTER_IP, 80, "pod"), PACKET_VERDICT_REJECTED);
 	assert_string_equal(world->found->summary,
 			    "Connections are refused: service default/web:http has no ready "
 			    "endpoint; 2 endpoints are not ready.");
-	assert_fate(explain(world, NODE_IP, 30080, "outside"), FATE_REJECTED);
-	assert_fate(explain(world, VIP, 80, "outside"), FATE_REJECTED);
+	assert_verdict(explain(world, NODE_IP, 30080, "outside"), PACKET_VERDICT_REJECTED);
+	assert_verdict(explain(world, VIP, 80, "outside"), PACKET_VERDICT_REJECTED);
 	/* the rules of iptables mode have nothing about external destinations at hook output */
-	assert_fate(explain(world, EXTERNAL, 80, "node"),
-		    world->backend == &backend_nftables ? FATE_REJECTED : FATE_PASSED);
+	assert_verdict(explain(world, EXTERNAL, 80, "node"), world->backend == &backend_nftables
+								     ? PACKET_VERDICT_REJECTED
+								     : PACKET_VERDICT_PASSED);
 }
 
 static void policy_local_without_local_endpoint_is_dropped(void **state)
@@ -262,16 +265,16 @@ static void policy_local_without_local_endpoint_is_dropped(void **state)
 	build_endpoint(slice, "10.244.2.2", "node-b", BUILD_READY);
 	model_set_service(world->model, service);
 	build_set_slice(world->model, slice);
-	assert_fate(explain(world, CLUSTER_IP, 80, "pod"), FATE_DROPPED);
+	assert_verdict(explain(world, CLUSTER_IP, 80, "pod"), PACKET_VERDICT_DROPPED);
 	assert_string_equal(world->found->summary,
 			    "Connections are dropped: internalTrafficPolicy of service default/web "
 			    "is Local, and it has no ready endpoint on this node (node-a); 1 "
 			    "endpoint is not on this node.");
-	assert_fate(explain(world, NODE_IP, 30080, "outside"), FATE_DROPPED);
-	assert_fate(explain(world, VIP, 80, "outside"), FATE_DROPPED);
+	assert_verdict(explain(world, NODE_IP, 30080, "outside"), PACKET_VERDICT_DROPPED);
+	assert_verdict(explain(world, VIP, 80, "outside"), PACKET_VERDICT_DROPPED);
 	/* the node and pods may use all */
-	assert_fate(explain(world, VIP, 80, "node"), FATE_BACKEND);
-	assert_fate(explain(world, VIP, 80, "pod"), FATE_BACKEND);
+	assert_verdict(explain(world, VIP, 80, "node"), PACKET_VERDICT_BACKEND);
+	assert_verdict(explain(world, VIP, 80, "pod"), PACKET_VERDICT_BACKEND);
 }
 
 static void source_ranges_drop_others(void **state)
@@ -283,10 +286,10 @@ static void source_ranges_drop_others(void **state)
 	build_source_range(service, "198.18.0.0/15");
 	model_set_service(world->model, service);
 	build_set_slice(world->model, three_endpoints());
-	assert_fate(explain(world, VIP, 80, "203.0.113.65"), FATE_BACKEND);
-	assert_fate(explain(world, VIP, 80, "198.19.0.1"), FATE_BACKEND);
-	assert_fate(explain(world, EXTERNAL, 80, "outside"), FATE_BACKEND);
-	assert_fate(explain(world, VIP, 80, "203.0.113.7"), FATE_DROPPED);
+	assert_verdict(explain(world, VIP, 80, "203.0.113.65"), PACKET_VERDICT_BACKEND);
+	assert_verdict(explain(world, VIP, 80, "198.19.0.1"), PACKET_VERDICT_BACKEND);
+	assert_verdict(explain(world, EXTERNAL, 80, "outside"), PACKET_VERDICT_BACKEND);
+	assert_verdict(explain(world, VIP, 80, "203.0.113.7"), PACKET_VERDICT_DROPPED);
 	assert_string_equal(world->found->summary,
 			    "Connections are dropped: 203.0.113.7 is not within "
 			    "loadBalancerSourceRanges of service default/web (203.0.113.64/26, "
@@ -300,12 +303,13 @@ static void an_address_of_no_service_is_left_alone(void **state)
 
 	model_set_service(world->model, add_web());
 	build_set_slice(world->model, three_endpoints());
-	assert_fate(explain(world, "10.96.0.99", 80, "pod"), FATE_PASSED);
+	assert_verdict(explain(world, "10.96.0.99", 80, "pod"), PACKET_VERDICT_PASSED);
 	assert_null(world->found->port);
-	assert_fate(explain(world, NODE_IP, 22, "outside"), FATE_PASSED);
+	assert_verdict(explain(world, NODE_IP, 22, "outside"), PACKET_VERDICT_PASSED);
 	/* an unused port of a cluster IP: nftables mode refuses it */
-	assert_fate(explain(world, CLUSTER_IP, 81, "pod"),
-		    world->backend == &backend_nftables ? FATE_REJECTED : FATE_PASSED);
+	assert_verdict(explain(world, CLUSTER_IP, 81, "pod"), world->backend == &backend_nftables
+								      ? PACKET_VERDICT_REJECTED
+								      : PACKET_VERDICT_PASSED);
 	assert_non_null(strstr(world->found->summary, "service default/web has this cluster IP, "
 						      "with 80/tcp"));
 }

@@ -168,7 +168,7 @@ static void translations_are_seen_by_the_next_headers(void **state attr_unused)
 	const struct step *step = find_effect(trace, EFFECT_TRANSLATE);
 
 	assert_int_equal(trace->end, TRACE_LEFT);
-	assert_int_equal(trace_fate(trace), FATE_BACKEND);
+	assert_int_equal(trace_verdict(trace), PACKET_VERDICT_BACKEND);
 	assert_true(has_prefix(step->chain, "KUBE-SEP-"));
 	assert_true(has_prefix(step->target, "10.244.1.") && strstr(step->target, ":8080"));
 	assert_int_equal(step->hook, HOOK_PREROUTING);
@@ -359,11 +359,12 @@ static void a_refusal_ends_the_way_even_when_the_id_changed(void **state attr_un
 	struct trace *trace = replay_deeds("iptables-refused", PROTOCOL_TCP, deeds);
 
 	assert_int_equal(trace->end, TRACE_STOPPED);
-	assert_int_equal(trace_fate(trace), FATE_REJECTED);
+	assert_int_equal(trace_verdict(trace), PACKET_VERDICT_REJECTED);
 	assert_string_equal(trace_verdict_name(trace), "rejected");
 	trace_free(trace);
 	trace = replay("nftables-refused");
-	assert_int_equal(trace_fate(trace), FATE_DROPPED); /* the rule's value would say more */
+	assert_int_equal(trace_verdict(trace),
+			 PACKET_VERDICT_DROPPED); /* the rule's value would say more */
 	trace_free(trace);
 }
 
@@ -375,7 +376,7 @@ static void datagrams_of_the_node_begin_at_output(void **state attr_unused)
 	assert_int_equal(trace->packet.protocol, PROTOCOL_UDP);
 	assert_string_equal(trace->packet.interface, "");
 	assert_int_equal(trace->steps[0].hook, HOOK_OUTPUT);
-	assert_int_equal(trace_fate(trace), FATE_BACKEND);
+	assert_int_equal(trace_verdict(trace), PACKET_VERDICT_BACKEND);
 	trace_free(trace);
 }
 
@@ -404,7 +405,7 @@ static void silence_means_that_it_vanished(void **state attr_unused)
 	trace = trace_new(&ops, NULL, PROTOCOL_TCP, &event);
 	trace_give_up(trace);
 	assert_string_equal(trace_verdict_name(trace), "vanished");
-	assert_int_equal(trace_fate(trace), FATE_DROPPED);
+	assert_int_equal(trace_verdict(trace), PACKET_VERDICT_DROPPED);
 	assert_false(trace_goes_on(trace, &event));
 	trace_free(trace);
 }
@@ -429,7 +430,7 @@ static void a_later_packet_of_a_connection_blames_no_rule(void **state attr_unus
 	next.packet.port = 8080;
 	trace_take(trace, &next);
 	assert_false(trace->first);
-	assert_int_equal(trace_fate(trace), FATE_BACKEND);
+	assert_int_equal(trace_verdict(trace), PACKET_VERDICT_BACKEND);
 	assert_int_equal(trace->steps[0].effect, EFFECT_ACCEPT);
 	trace_free(trace);
 }

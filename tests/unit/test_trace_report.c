@@ -246,7 +246,7 @@ static void no_difference(const struct trace_report *report, size_t without attr
 	if (report->difference)
 		fail_msg("%s %s", report->summary, report->difference);
 	assert_non_null(report->outcome);
-	assert_int_equal(report->outcome->fate, trace_fate(report->trace));
+	assert_int_equal(report->outcome->verdict, trace_verdict(report->trace));
 	assert_int_equal(report->outcome->masquerade != MASQUERADE_NONE,
 			 report->trace->masqueraded);
 }

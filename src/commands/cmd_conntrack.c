@@ -9,27 +9,27 @@
 #include "commands/flows_print.h"
 #include "commands/output.h"
 #include "commands/snapshot.h"
-#include "inspect/aim.h"
+#include "inspect/packet_destination.h"
 #include "kernel/nfnetlink.h"
 
 struct conntrack_job {
-	struct aim aim;
+	struct packet_destination destination;
 	enum protocol protocol; /* PROTOCOL_COUNT: any */
 	enum output output;
 	bool each;
 };
 
 /* As explain's destination, and a Service by its name alone: "web", "default/web:http". */
-static int parse_service(const char *text, struct aim *ret, struct err *err)
+static int parse_service(const char *text, struct packet_destination *ret, struct err *err)
 {
 	cleanup_free char *name =
 		xasprintf("service/%s%s", strchr(text, '/') ? "" : "default/", text);
-	int r = aim_parse(text, ret, err);
+	int r = packet_destination_parse(text, ret, err);
 
 	if (r == 0 || has_prefix(text, "service/") || has_prefix(text, "svc/"))
 		return r;
-	aim_done(ret);
-	r = aim_parse(name, ret, err);
+	packet_destination_done(ret);
+	r = packet_destination_parse(name, ret, err);
 	return r < 0 ? err_set(err, r,
 			       "\"%s\" is not NAMESPACE/NAME[:PORT], ADDRESS:PORT or :NODEPORT",
 			       text)
@@ -44,7 +44,7 @@ static void check_job(const struct options *options, struct conntrack_job *job,
 	if (!options->argument)
 		problems_add(problems, "whose connections? Give NAMESPACE/NAME[:PORT], "
 				       "ADDRESS:PORT or :NODEPORT");
-	else if (parse_service(options->argument, &job->aim, &err) < 0)
+	else if (parse_service(options->argument, &job->destination, &err) < 0)
 		problems_add(problems, "%s", err.text);
 	output_protocol(options->proto, &job->protocol, problems);
 	output_parse(options->output, &job->output, problems);
@@ -66,19 +66,19 @@ static bool has_address(const struct service *service, const struct addr *addr)
 static bool is_meant(const struct conntrack_job *job, const struct service *service,
 		     const struct service_port *port)
 {
-	const struct aim *aim = &job->aim;
+	const struct packet_destination *destination = &job->destination;
 
 	if (job->protocol != PROTOCOL_COUNT && port->protocol != job->protocol)
 		return false;
-	if (aim->kind == AIM_NODE_PORT)
-		return port->node_port == aim->port;
-	if (aim->kind == AIM_ADDRESS)
-		return port->port == aim->port && has_address(service, &aim->addr);
-	if (!streq(service->key, aim->service))
+	if (destination->kind == PACKET_DESTINATION_NODE_PORT)
+		return port->node_port == destination->port;
+	if (destination->kind == PACKET_DESTINATION_ADDRESS)
+		return port->port == destination->port && has_address(service, &destination->addr);
+	if (!streq(service->key, destination->service))
 		return false;
-	if (aim->port_name)
-		return streq(port->name, aim->port_name);
-	return aim->port == 0 || port->port == aim->port;
+	if (destination->port_name)
+		return streq(port->name, destination->port_name);
+	return destination->port == 0 || port->port == destination->port;
 }
 
 /* Flags for the ports of a Service, for the caller to free; NULL: none is meant. */
@@ -106,12 +106,13 @@ static const struct service *find_service(const struct conntrack_job *job,
 		if (*ret_wanted)
 			return service;
 	}
-	if (job->aim.kind != AIM_SERVICE)
+	if (job->destination.kind != PACKET_DESTINATION_SERVICE)
 		err_set(err, -ENOENT, "no Service has this address and port");
-	else if (model_service(model, job->aim.service))
-		err_set(err, -ENOENT, "service %s has no such port", job->aim.service);
+	else if (model_service(model, job->destination.service))
+		err_set(err, -ENOENT, "service %s has no such port", job->destination.service);
 	else
-		err_set(err, -ENOENT, "there is no service %s with a cluster IP", job->aim.service);
+		err_set(err, -ENOENT, "there is no service %s with a cluster IP",
+			job->destination.service);
 	return NULL;
 }
 
@@ -189,6 +190,6 @@ int cmd_conntrack(struct call *call)
 
 	check_job(&call->options, &job, &call->problems);
 	r = call_is_wrong(call) ? EXIT_USAGE : count(&job, call);
-	aim_done(&job.aim);
+	packet_destination_done(&job.destination);
 	return r;
 }

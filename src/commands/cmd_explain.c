@@ -38,8 +38,8 @@ static void check_from(const struct options *options, struct explain_job *job,
 	if (!job->from_address)
 		problems_add(problems, "--from: \"%s\" is not pod, node, outside or an IP address",
 			     options->from);
-	else if (job->question.aim.kind == AIM_ADDRESS &&
-		 job->from_addr.family != job->question.aim.addr.family)
+	else if (job->question.destination.kind == PACKET_DESTINATION_ADDRESS &&
+		 job->from_addr.family != job->question.destination.addr.family)
 		problems_add(problems, "--from: %s is of another IP family than the destination",
 			     options->from);
 }
@@ -88,12 +88,13 @@ static int make_packet(const struct explain_job *job, const struct snapshot *sna
 	int r;
 
 	*packet = (struct packet){0};
-	r = aim_family(&job->question.aim, snapshot->model, job->question.family, &packet->family,
-		       err);
+	r = packet_destination_family(&job->question.destination, snapshot->model,
+				      job->question.family, &packet->family, err);
 	if (r < 0)
 		return r;
-	r = aim_resolve(&job->question.aim, snapshot->model, &snapshot->settings[packet->family],
-			job->question.protocol, packet, err);
+	r = packet_destination_resolve(&job->question.destination, snapshot->model,
+				       &snapshot->settings[packet->family], job->question.protocol,
+				       packet, err);
 	if (r < 0)
 		return r;
 	if (job->from_address && job->from_addr.family != packet->family)

@@ -97,30 +97,31 @@ static int load(struct tracing *tracing, const struct call *call, struct err *er
 {
 	int r = snapshot_load(call, true, &tracing->snapshot, err);
 
-	if (r == 0 || tracing->job->question.aim.kind == AIM_SERVICE)
+	if (r == 0 || tracing->job->question.destination.kind == PACKET_DESTINATION_SERVICE)
 		return r;
 	fprintf(stderr, "portolan trace: %s; there is nothing to compare with\n", err->text);
 	return 0;
 }
 
-static int aim(struct tracing *tracing, struct err *err)
+static int find_destination(struct tracing *tracing, struct err *err)
 {
 	const struct question *question = &tracing->job->question;
-	const struct aim *aim = &question->aim;
+	const struct packet_destination *destination = &question->destination;
 	struct packet *packet = &tracing->packet;
-	int r = aim_family(aim, tracing->snapshot.model, question->family, &packet->family, err);
+	int r = packet_destination_family(destination, tracing->snapshot.model, question->family,
+					  &packet->family, err);
 
 	if (r < 0)
 		return r;
-	tracing->any_local = aim->kind == AIM_NODE_PORT;
+	tracing->any_local = destination->kind == PACKET_DESTINATION_NODE_PORT;
 	tracing->explain = snapshot_explain(&tracing->snapshot, packet->family);
 	if (tracing->explain) {
-		r = aim_resolve(aim, tracing->snapshot.model,
-				&tracing->snapshot.settings[packet->family], question->protocol,
-				packet, err);
+		r = packet_destination_resolve(destination, tracing->snapshot.model,
+					       &tracing->snapshot.settings[packet->family],
+					       question->protocol, packet, err);
 	} else {
-		packet->destination = aim->addr;
-		packet->port = aim->port;
+		packet->destination = destination->addr;
+		packet->port = destination->port;
 		packet->protocol =
 			question->protocol == PROTOCOL_COUNT ? PROTOCOL_TCP : question->protocol;
 	}
@@ -432,7 +433,7 @@ static int trace_job(const struct trace_job *job, const struct call *call)
 	r = load(&tracing, call, &err);
 	if (r < 0)
 		return call_fail(call, &err, EXIT_NO_STATE);
-	r = aim(&tracing, &err);
+	r = find_destination(&tracing, &err);
 	if (r < 0)
 		return call_fail(call, &err, r == -EINVAL ? EXIT_USAGE : EXIT_NO_STATE);
 	r = catch_signals(&tracing, &err);

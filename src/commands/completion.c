@@ -122,7 +122,7 @@ static void offer_services(struct search *search)
 	}
 }
 
-/* A Service's port as inspect/aim.h reads it, in the form that was begun; NULL: it has none of it. */
+/* A Service's port as inspect/packet_destination.h reads it, in the form that was begun; NULL: it has none of it. */
 static char *destination(const char *typed, const struct service *service,
 			 const struct service_port *port)
 {

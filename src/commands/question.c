@@ -3,21 +3,21 @@
 
 #include "commands/output.h"
 
-static void read_aim(const char *text, struct question *question, struct problems *problems)
+static void read_destination(const char *text, struct question *question, struct problems *problems)
 {
 	struct err err;
 
 	if (!text)
 		problems_add(problems, "which connection? Give ADDRESS:PORT, "
 				       "service/NAMESPACE/NAME[:PORT] or :NODEPORT");
-	else if (aim_parse(text, &question->aim, &err) < 0)
+	else if (packet_destination_parse(text, &question->destination, &err) < 0)
 		problems_add(problems, "%s", err.text);
 }
 
 void question_read(const struct options *options, struct question *ret, struct problems *problems)
 {
 	*ret = (struct question){0};
-	read_aim(options->argument, ret, problems);
+	read_destination(options->argument, ret, problems);
 	output_protocol(options->proto, &ret->protocol, problems);
 	if (streq(options->prefer_family, "ipv6"))
 		ret->family = FAMILY_IPV6;
@@ -28,5 +28,5 @@ void question_read(const struct options *options, struct question *ret, struct p
 
 void question_done(struct question *question)
 {
-	aim_done(&question->aim);
+	packet_destination_done(&question->destination);
 }

@@ -4,10 +4,10 @@
 /* What explain and trace are asked about a connection, as far as both ask the same. */
 
 #include "config/options.h"
-#include "inspect/aim.h"
+#include "inspect/packet_destination.h"
 
 struct question {
-	struct aim aim;
+	struct packet_destination destination;
 	enum protocol protocol; /* PROTOCOL_COUNT: not said */
 	enum family family;     /* where the destination leaves a choice */
 };

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 #include "base/doc.h"
-#include "inspect/aim.h"
 #include "inspect/explain_doc.h"
+#include "inspect/packet_destination.h"
 #include "plan/plan_store.h"
 
 /* -- the question */
@@ -31,7 +31,7 @@ static int read_destination(const struct status_source *source,
 			    const struct status_way_question *question, struct packet *packet,
 			    struct err *err)
 {
-	cleanup_aim struct aim aim = {0};
+	cleanup_packet_destination struct packet_destination destination = {0};
 	const struct settings *settings;
 	enum protocol protocol = PROTOCOL_COUNT;
 	int r;
@@ -40,18 +40,20 @@ static int read_destination(const struct status_source *source,
 		return err_set(err, -EINVAL,
 			       "dest: give ADDRESS:PORT, service/NAMESPACE/NAME[:PORT] or "
 			       ":NODEPORT");
-	r = aim_parse(question->destination, &aim, err);
+	r = packet_destination_parse(question->destination, &destination, err);
 	if (r == 0)
 		r = read_protocol(question->protocol, &protocol, err);
 	if (r == 0)
-		r = aim_family(&aim, source->model, FAMILY_IPV4, &packet->family, err);
+		r = packet_destination_family(&destination, source->model, FAMILY_IPV4,
+					      &packet->family, err);
 	if (r < 0)
 		return r;
 	settings = source->settings(source->arg, packet->family);
 	if (!settings)
 		return err_set(err, -ENOENT, "%s is not proxied on this node",
 			       family_name(packet->family));
-	return aim_resolve(&aim, source->model, settings, protocol, packet, err);
+	return packet_destination_resolve(&destination, source->model, settings, protocol, packet,
+					  err);
 }
 
 static int read_sender(const char *from, const struct sender_input *sender, struct packet *packet,

@@ -22,7 +22,7 @@
 
 /* As the query has them; NULL: not given. */
 struct status_way_question {
-	const char *destination; /* see aim.h */
+	const char *destination; /* see packet_destination.h */
 	const char *from;        /* pod (also NULL), node, outside, or an address */
 	const char *protocol;    /* "tcp" ...; NULL: that of the Service's port */
 };

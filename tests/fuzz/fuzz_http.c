@@ -12,20 +12,21 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "inspect/aim.h"
+#include "inspect/packet_destination.h"
 #include "serving/http_request.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_question(const struct http_request *request)
 {
-	cleanup_free char *destination = http_query_get(request->query, "dest");
-	cleanup_aim struct aim aim = {0};
+	cleanup_free char *text = http_query_get(request->query, "dest");
+	cleanup_packet_destination struct packet_destination destination = {0};
 	struct addr addr;
 	struct err err;
 
-	if (destination && aim_parse(destination, &aim, &err) == 0)
-		assert(aim.kind < AIM_COUNT && (aim.kind == AIM_SERVICE) == !!aim.service);
+	if (text && packet_destination_parse(text, &destination, &err) == 0)
+		assert(destination.kind < PACKET_DESTINATION_COUNT &&
+		       (destination.kind == PACKET_DESTINATION_SERVICE) == !!destination.service);
 	/* every address may be called, and no name that is longer than ours */
 	if (http_request_is_for(request, "node") && *request->host != '[' &&
 	    !strchr(request->host, ':'))

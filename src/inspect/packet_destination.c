@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "inspect/aim.h"
+#include "inspect/packet_destination.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static bool parse_port(const char *text, uint16_t *ret)
 }
 
 /* Behind "service/": namespace/name[:port]. */
-static int parse_service(const char *text, struct aim *ret, struct err *err)
+static int parse_service(const char *text, struct packet_destination *ret, struct err *err)
 {
 	const char *colon = strchr(text, ':');
 	const char *slash = strchr(text, '/');
@@ -32,7 +32,7 @@ static int parse_service(const char *text, struct aim *ret, struct err *err)
 
 	if (!slash || slash == text || (size_t)(slash - text) + 1 >= n || strchr(slash + 1, '/'))
 		return err_set(err, -EINVAL, "\"%s\" is not NAMESPACE/NAME[:PORT]", text);
-	ret->kind = AIM_SERVICE;
+	ret->kind = PACKET_DESTINATION_SERVICE;
 	ret->service = xasprintf("%.*s", (int)n, text);
 	if (!colon)
 		return 0;
@@ -43,7 +43,7 @@ static int parse_service(const char *text, struct aim *ret, struct err *err)
 	return 0;
 }
 
-static int parse_address(const char *text, struct aim *ret, struct err *err)
+static int parse_address(const char *text, struct packet_destination *ret, struct err *err)
 {
 	bool brackets = text[0] == '[';
 	const char *end = brackets ? strstr(text, "]:") : strrchr(text, ':');
@@ -59,13 +59,13 @@ static int parse_address(const char *text, struct aim *ret, struct err *err)
 			       strchr(addr, ':') ? " in brackets" : "");
 	if (!parse_port(end + 1 + brackets, &ret->port))
 		return err_set(err, -EINVAL, "\"%s\" has no port number from 1 to 65535", text);
-	ret->kind = AIM_ADDRESS;
+	ret->kind = PACKET_DESTINATION_ADDRESS;
 	return 0;
 }
 
-int aim_parse(const char *text, struct aim *ret, struct err *err)
+int packet_destination_parse(const char *text, struct packet_destination *ret, struct err *err)
 {
-	*ret = (struct aim){0};
+	*ret = (struct packet_destination){0};
 	if (has_prefix(text, "service/"))
 		return parse_service(text + strlen("service/"), ret, err);
 	if (has_prefix(text, "svc/"))
@@ -74,60 +74,63 @@ int aim_parse(const char *text, struct aim *ret, struct err *err)
 		return parse_address(text, ret, err);
 	if (!parse_port(text + 1, &ret->port))
 		return err_set(err, -EINVAL, "\"%s\" has no port number from 1 to 65535", text);
-	ret->kind = AIM_NODE_PORT;
+	ret->kind = PACKET_DESTINATION_NODE_PORT;
 	return 0;
 }
 
-void aim_done(struct aim *aim)
+void packet_destination_done(struct packet_destination *destination)
 {
-	free(aim->service);
-	free(aim->port_name);
-	*aim = (struct aim){0};
+	free(destination->service);
+	free(destination->port_name);
+	*destination = (struct packet_destination){0};
 }
 
 /* -- the Service meant */
 
-static const struct service *find_service(const struct aim *aim, const struct model *model,
-					  struct err *err)
+static const struct service *find_service(const struct packet_destination *destination,
+					  const struct model *model, struct err *err)
 {
-	const struct service *service = model_service(model, aim->service);
+	const struct service *service = model_service(model, destination->service);
 
 	if (!service)
 		err_set(err, -ENOENT,
 			"there is no service %s with a cluster IP (headless services, and those of "
 			"another proxy, have no rules)",
-			aim->service);
+			destination->service);
 	return service;
 }
 
-int aim_family(const struct aim *aim, const struct model *model, enum family preferred,
-	       enum family *ret, struct err *err)
+int packet_destination_family(const struct packet_destination *destination,
+			      const struct model *model, enum family preferred, enum family *ret,
+			      struct err *err)
 {
 	const struct service *service;
 	enum family other = preferred == FAMILY_IPV4 ? FAMILY_IPV6 : FAMILY_IPV4;
 
-	*ret = aim->kind == AIM_ADDRESS ? (enum family)aim->addr.family : preferred;
-	if (aim->kind != AIM_SERVICE)
+	*ret = destination->kind == PACKET_DESTINATION_ADDRESS
+		       ? (enum family)destination->addr.family
+		       : preferred;
+	if (destination->kind != PACKET_DESTINATION_SERVICE)
 		return 0;
-	service = find_service(aim, model, err);
+	service = find_service(destination, model, err);
 	if (!service)
 		return -ENOENT;
 	if (service->has_cluster_ip[preferred])
 		return 0;
 	if (!service->has_cluster_ip[other])
-		return err_set(err, -ENOENT, "service %s has no cluster IP", aim->service);
+		return err_set(err, -ENOENT, "service %s has no cluster IP", destination->service);
 	*ret = other;
 	return 0;
 }
 
-static bool port_meant(const struct aim *aim, enum protocol protocol,
+static bool port_meant(const struct packet_destination *destination, enum protocol protocol,
 		       const struct service_port *port)
 {
 	if (protocol != PROTOCOL_COUNT && port->protocol != protocol)
 		return false;
-	if (aim->port_name)
-		return streq(port->name, aim->port_name);
-	return aim->port == 0 || port->port == aim->port;
+	if (destination->port_name)
+		return streq(port->name, destination->port_name);
+	return destination->port == 0 || port->port == destination->port;
 }
 
 static void list_ports(const struct service *service, struct text *text)
@@ -155,10 +158,10 @@ static int no_port(const struct service *service, bool several, struct err *err)
 }
 
 /* A number may stand for TCP and UDP at once; then TCP is meant, which comes first. */
-static int resolve_service(const struct aim *aim, const struct model *model, enum protocol protocol,
-			   struct packet *packet, struct err *err)
+static int resolve_service(const struct packet_destination *destination, const struct model *model,
+			   enum protocol protocol, struct packet *packet, struct err *err)
 {
-	const struct service *service = find_service(aim, model, err);
+	const struct service *service = find_service(destination, model, err);
 	const struct service_port *found = NULL;
 	size_t n = 0;
 
@@ -167,14 +170,14 @@ static int resolve_service(const struct aim *aim, const struct model *model, enu
 	for (size_t i = 0; i < service->n_ports; i++) {
 		const struct service_port *port = &service->ports[i];
 
-		if (!port_meant(aim, protocol, port))
+		if (!port_meant(destination, protocol, port))
 			continue;
 		if (!found || found->port != port->port)
 			n++;
 		if (!found || port->protocol < found->protocol)
 			found = port;
 	}
-	if (!found || (n > 1 && !aim->port && !aim->port_name))
+	if (!found || (n > 1 && !destination->port && !destination->port_name))
 		return no_port(service, found, err);
 	packet->destination = service->cluster_ip[packet->family];
 	packet->port = found->port;
@@ -217,13 +220,15 @@ static enum protocol find_protocol(const struct model *model, const struct packe
 	return found == PROTOCOL_COUNT ? PROTOCOL_TCP : found;
 }
 
-int aim_resolve(const struct aim *aim, const struct model *model, const struct settings *settings,
-		enum protocol protocol, struct packet *packet, struct err *err)
+int packet_destination_resolve(const struct packet_destination *destination,
+			       const struct model *model, const struct settings *settings,
+			       enum protocol protocol, struct packet *packet, struct err *err)
 {
-	if (aim->kind == AIM_SERVICE)
-		return resolve_service(aim, model, protocol, packet, err);
-	packet->destination = aim->kind == AIM_ADDRESS ? aim->addr : settings->node_ip;
-	packet->port = aim->port;
+	if (destination->kind == PACKET_DESTINATION_SERVICE)
+		return resolve_service(destination, model, protocol, packet, err);
+	packet->destination = destination->kind == PACKET_DESTINATION_ADDRESS ? destination->addr
+									      : settings->node_ip;
+	packet->port = destination->port;
 	packet->protocol = protocol;
 	if (protocol == PROTOCOL_COUNT)
 		packet->protocol = find_protocol(

@@ -5,7 +5,7 @@
 #include <errno.h>
 
 #include "build.h"
-#include "inspect/aim.h"
+#include "inspect/packet_destination.h"
 
 struct fixture {
 	struct model *model;
@@ -47,13 +47,16 @@ static int teardown(void **state)
 /* 0 and the packet, or the error of whichever step fails. */
 static int resolve(struct fixture *f, const char *text, enum protocol protocol)
 {
-	cleanup_aim struct aim aim = {0};
-	int r = aim_parse(text, &aim, &f->err);
+	cleanup_packet_destination struct packet_destination destination = {0};
+	int r = packet_destination_parse(text, &destination, &f->err);
 
 	f->packet = (struct packet){0};
 	if (r == 0)
-		r = aim_family(&aim, f->model, FAMILY_IPV4, &f->packet.family, &f->err);
-	return r < 0 ? r : aim_resolve(&aim, f->model, &f->settings, protocol, &f->packet, &f->err);
+		r = packet_destination_family(&destination, f->model, FAMILY_IPV4,
+					      &f->packet.family, &f->err);
+	return r < 0 ? r
+		     : packet_destination_resolve(&destination, f->model, &f->settings, protocol,
+						  &f->packet, &f->err);
 }
 
 static void assert_resolves(struct fixture *f, const char *text, const char *addr, uint16_t port,

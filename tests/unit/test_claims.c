@@ -40,20 +40,21 @@ static struct served *drop(struct served *served)
 /* "ns/a ns/b": the line for it, the owner to be first. */
 static void assert_line(const struct claims *claims, const char *destination, const char *expected)
 {
-	const struct spot *spot = map_get(&claims->spots, destination);
+	const struct claimed_destination *claimed = map_get(&claims->destinations, destination);
 	char text[256] = "";
 
-	for (const struct claim *claim = spot ? spot->first : NULL; claim; claim = claim->behind)
+	for (const struct claim *claim = claimed ? claimed->first : NULL; claim;
+	     claim = claim->behind)
 		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s",
-			 claim == spot->first ? "" : " ", claim->service->key);
+			 claim == claimed->first ? "" : " ", claim->service->key);
 	assert_string_equal(text, expected);
 }
 
 static const char *owner(const struct claims *claims, const char *destination)
 {
-	const struct spot *spot = map_get(&claims->spots, destination);
+	const struct claimed_destination *claimed = map_get(&claims->destinations, destination);
 
-	return spot && spot->owner.service ? spot->owner.service->key : "nobody";
+	return claimed && claimed->owner.service ? claimed->owner.service->key : "nobody";
 }
 
 static void the_oldest_is_first_whatever_the_order_of_coming(void **state attr_unused)
@@ -140,11 +141,11 @@ static void the_next_in_line_takes_over_and_the_last_one_leaves_nothing(void **s
 	claims_settle(&claims);
 	old = drop(old);
 	assert_string_equal(owner(&claims, SHARED), "ns/young");
-	assert_null(map_get(&claims.spots, "10.96.0.2:80/tcp"));
+	assert_null(map_get(&claims.destinations, "10.96.0.2:80/tcp"));
 	claims_remove(&claims, young, young->next.plan);
 	claims_settle(&claims);
 	drop(young);
-	assert_int_equal(claims.spots.count, 0);
+	assert_int_equal(claims.destinations.count, 0);
 	claims_done(&claims);
 	world_done(&world);
 }
@@ -159,7 +160,8 @@ static void each_destination_is_touched_once(void **state attr_unused)
 
 	claims_remove(&claims, one, one->next.plan);
 	claims_add(&claims, one, one->next.plan);
-	for (const struct spot *spot = claims.touched; spot; spot = spot->next_touched)
+	for (const struct claimed_destination *claimed = claims.touched; claimed;
+	     claimed = claimed->next_touched)
 		n++;
 	assert_int_equal(n, 3); /* two cluster IPs and what they share */
 	claims_done(&claims);

@@ -6,44 +6,46 @@
 
 #include "plan/address_owners.h"
 
-static void free_claims(struct spot *spot)
+static void free_claims(struct claimed_destination *claimed)
 {
-	while (spot->first) {
-		struct claim *claim = spot->first;
+	while (claimed->first) {
+		struct claim *claim = claimed->first;
 
-		spot->first = claim->behind;
+		claimed->first = claim->behind;
 		free(claim);
 	}
 }
 
 void claims_done(struct claims *claims)
 {
-	struct spot *spot;
+	struct claimed_destination *claimed;
 	size_t at = 0;
 
-	while ((spot = map_next(&claims->spots, &at))) {
-		free_claims(spot);
-		free(spot);
+	while ((claimed = map_next(&claims->destinations, &at))) {
+		free_claims(claimed);
+		free(claimed);
 	}
-	map_done(&claims->spots);
+	map_done(&claims->destinations);
 	*claims = (struct claims){0};
 }
 
-static void touch(struct claims *claims, struct spot *spot)
+static void touch(struct claims *claims, struct claimed_destination *claimed)
 {
-	if (spot->touched)
+	if (claimed->touched)
 		return;
-	spot->touched = true;
-	spot->next_touched = claims->touched;
-	claims->touched = spot;
+	claimed->touched = true;
+	claimed->next_touched = claims->touched;
+	claims->touched = claimed;
 }
 
-static struct spot *ensure_spot(struct claims *claims, const struct destination *destination)
+static struct claimed_destination *ensure_destination(struct claims *claims,
+						      const struct destination *destination)
 {
 	char text[DESTINATION_TEXT_MAX];
 
 	destination_print(destination, text);
-	return map_ensure(&claims->spots, text, sizeof(struct spot), offsetof(struct spot, text));
+	return map_ensure(&claims->destinations, text, sizeof(struct claimed_destination),
+			  offsetof(struct claimed_destination, text));
 }
 
 static int compare_claims(const struct claim *a, const struct claim *b)
@@ -57,19 +59,19 @@ static int compare_claims(const struct claim *a, const struct claim *b)
 }
 
 /* The owner is the first. The others are in no order: they may be thousands, and only one of them is ever asked for. */
-static void line_up(struct spot *spot, struct claim *claim)
+static void line_up(struct claimed_destination *claimed, struct claim *claim)
 {
-	bool first = !spot->first || compare_claims(claim, spot->first) < 0;
-	struct claim **place = first ? &spot->first : &spot->first->behind;
+	bool first = !claimed->first || compare_claims(claim, claimed->first) < 0;
+	struct claim **place = first ? &claimed->first : &claimed->first->behind;
 
 	claim->behind = *place;
 	*place = claim;
 }
 
 /* The owner has left. */
-static void choose_first(struct spot *spot)
+static void choose_first(struct claimed_destination *claimed)
 {
-	struct claim **best = &spot->first;
+	struct claim **best = &claimed->first;
 	struct claim *claim;
 
 	for (struct claim **place = best; *place; place = &(*place)->behind)
@@ -79,8 +81,8 @@ static void choose_first(struct spot *spot)
 	if (!claim)
 		return;
 	*best = claim->behind;
-	claim->behind = spot->first;
-	spot->first = claim;
+	claim->behind = claimed->first;
+	claimed->first = claim;
 }
 
 void claims_add(struct claims *claims, struct served *service, const struct service_plan *plan)
@@ -90,27 +92,28 @@ void claims_add(struct claims *claims, struct served *service, const struct serv
 		cleanup_free struct destination *v = elements_destinations(&plan->ports[i], &n);
 
 		for (size_t j = 0; j < n; j++) {
-			struct spot *spot = ensure_spot(claims, &v[j]);
+			struct claimed_destination *claimed = ensure_destination(claims, &v[j]);
 			struct claim *claim = xcalloc(1, sizeof(*claim));
 
 			*claim = (struct claim){.service = service, .port = i, .destination = v[j]};
-			line_up(spot, claim);
-			touch(claims, spot);
+			line_up(claimed, claim);
+			touch(claims, claimed);
 		}
 	}
 }
 
-static void remove_claim(struct spot *spot, const struct served *service, size_t port)
+static void remove_claim(struct claimed_destination *claimed, const struct served *service,
+			 size_t port)
 {
-	for (struct claim **place = &spot->first; *place; place = &(*place)->behind) {
+	for (struct claim **place = &claimed->first; *place; place = &(*place)->behind) {
 		struct claim *claim = *place;
 
 		if (claim->service != service || claim->port != port)
 			continue;
 		*place = claim->behind;
 		free(claim);
-		if (place == &spot->first)
-			choose_first(spot);
+		if (place == &claimed->first)
+			choose_first(claimed);
 		return;
 	}
 	assert(!"a claim that was made is there");
@@ -123,10 +126,10 @@ void claims_remove(struct claims *claims, struct served *service, const struct s
 		cleanup_free struct destination *v = elements_destinations(&plan->ports[i], &n);
 
 		for (size_t j = 0; j < n; j++) {
-			struct spot *spot = ensure_spot(claims, &v[j]);
+			struct claimed_destination *claimed = ensure_destination(claims, &v[j]);
 
-			remove_claim(spot, service, i);
-			touch(claims, spot);
+			remove_claim(claimed, service, i);
+			touch(claims, claimed);
 		}
 	}
 }
@@ -134,15 +137,15 @@ void claims_remove(struct claims *claims, struct served *service, const struct s
 void claims_settle(struct claims *claims)
 {
 	while (claims->touched) {
-		struct spot *spot = claims->touched;
+		struct claimed_destination *claimed = claims->touched;
 
-		claims->touched = spot->next_touched;
-		spot->touched = false;
-		if (spot->first) {
-			spot->owner = *spot->first;
+		claims->touched = claimed->next_touched;
+		claimed->touched = false;
+		if (claimed->first) {
+			claimed->owner = *claimed->first;
 			continue;
 		}
-		map_remove(&claims->spots, spot->text);
-		free(spot);
+		map_remove(&claims->destinations, claimed->text);
+		free(claimed);
 	}
 }

@@ -38,17 +38,17 @@ struct claim {
 	struct destination destination;
 };
 
-struct spot {
+struct claimed_destination {
 	struct claim *first;
 	struct claim owner; /* service NULL: nobody */
-	struct spot *next_touched;
+	struct claimed_destination *next_touched;
 	bool touched;
 	char text[]; /* of the destination: the key */
 };
 
 struct claims {
-	struct map spots;
-	struct spot *touched;
+	struct map destinations;
+	struct claimed_destination *touched;
 };
 
 void claims_done(struct claims *claims);

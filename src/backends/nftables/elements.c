@@ -90,7 +90,7 @@ bool elements_have_local_affinity(const struct port_plan *port)
 
 /* -- the decisions about one destination */
 
-struct fate {
+struct decision {
 	bool first;          /* there is a first verdict */
 	enum chain_id chain; /* its chain, and how many slots if it picks one */
 	uint32_t number;
@@ -100,37 +100,37 @@ struct fate {
 };
 
 /* The cluster IP, and external destinations whose policy is Cluster. */
-static struct fate direct_fate(const struct slotted_port *port, bool external, bool local)
+static struct decision decide_direct(const struct slotted_port *port, bool external, bool local)
 {
 	size_t n = local ? port->local.n : port->cluster.n;
 	bool sticky = elements_have_affinity(port->plan);
-	struct fate fate = {
+	struct decision decision = {
 		.refusal = external ? port->plan->external : port->plan->internal,
 		.cluster = !local && n > 0,
 		.local = local && n > 0,
 		.number = (uint32_t)n,
 	};
 
-	fate.first = fate.refusal == PLAN_SERVED && n > 0;
-	fate.cluster_pick = sticky && fate.cluster;
-	fate.local_pick = sticky && fate.local;
+	decision.first = decision.refusal == PLAN_SERVED && n > 0;
+	decision.cluster_pick = sticky && decision.cluster;
+	decision.local_pick = sticky && decision.local;
 	if (local)
-		fate.chain = sticky ? CHAIN_STICKY_LOCAL : CHAIN_LOCAL_PICK;
+		decision.chain = sticky ? CHAIN_STICKY_LOCAL : CHAIN_LOCAL_PICK;
 	else if (external)
-		fate.chain = sticky ? CHAIN_MASQ_STICKY : CHAIN_MASQ_PICK;
+		decision.chain = sticky ? CHAIN_MASQ_STICKY : CHAIN_MASQ_PICK;
 	else
-		fate.chain = sticky ? CHAIN_STICKY : CHAIN_PICK;
+		decision.chain = sticky ? CHAIN_STICKY : CHAIN_PICK;
 	if (sticky)
-		fate.number = 0;
-	return fate;
+		decision.number = 0;
+	return decision;
 }
 
 /* Pods and the node get any endpoint, others one of this node or none. */
-static struct fate external_local_fate(const struct slotted_port *port)
+static struct decision decide_external_local(const struct slotted_port *port)
 {
 	bool sticky = elements_have_affinity(port->plan);
 
-	return (struct fate){
+	return (struct decision){
 		.first = port->plan->use.has_endpoints,
 		.chain = sticky ? CHAIN_EXTERNAL_LOCAL_STICKY : CHAIN_EXTERNAL_LOCAL,
 		.cluster = port->cluster.n > 0,
@@ -141,13 +141,14 @@ static struct fate external_local_fate(const struct slotted_port *port)
 	};
 }
 
-static struct fate fate_of(const struct slotted_port *port, const struct destination *destination)
+static struct decision decide(const struct slotted_port *port,
+			      const struct destination *destination)
 {
 	if (!destination->external)
-		return direct_fate(port, false, port->plan->service->internal_local);
+		return decide_direct(port, false, port->plan->service->internal_local);
 	if (!port->plan->service->external_local)
-		return direct_fate(port, true, false);
-	return external_local_fate(port);
+		return decide_direct(port, true, false);
+	return decide_external_local(port);
 }
 
 /* -- elements keyed by a destination */
@@ -170,13 +171,14 @@ static void begin_key(struct element *element, const struct target *target, enum
 	element_key_port(element, destination->port);
 }
 
-static void put_first(const struct target *target, const struct fate *fate, const char *comment)
+static void put_first(const struct target *target, const struct decision *decision,
+		      const char *comment)
 {
 	struct element element;
 
 	begin_key(&element, target, CONTAINER_SERVICE_IPS, CONTAINER_SERVICE_NODEPORTS);
-	element_goto(&element, chain_for(target->destination->node_port, fate->chain),
-		     fate->number);
+	element_goto(&element, chain_for(target->destination->node_port, decision->chain),
+		     decision->number);
 	element.comment = comment;
 	target->fn(target->arg, &element);
 }
@@ -280,27 +282,27 @@ void elements_of_destination(const struct slotted_port *port, const struct desti
 			     uint32_t id, bool slots, element_fn *fn, void *arg)
 {
 	const struct target target = {.destination = destination, .fn = fn, .arg = arg};
-	const struct fate fate = fate_of(port, destination);
+	const struct decision decision = decide(port, destination);
 
-	if (fate.first)
-		put_first(&target, &fate, port->plan->id);
-	if (slots && fate.cluster)
+	if (decision.first)
+		put_first(&target, &decision, port->plan->id);
+	if (slots && decision.cluster)
 		put_slots(&target, port->plan->endpoints, &port->cluster, CONTAINER_ENDPOINTS,
 			  CONTAINER_NODEPORT_ENDPOINTS);
-	if (slots && fate.local)
+	if (slots && decision.local)
 		put_slots(&target, port->plan->endpoints, &port->local, CONTAINER_LOCAL_ENDPOINTS,
 			  CONTAINER_NODEPORT_LOCAL_ENDPOINTS);
-	if (fate.cluster_pick)
+	if (decision.cluster_pick)
 		put_pick(&target, CHAIN_PICK, port->cluster.n, CONTAINER_CLUSTER_PICKS,
 			 CONTAINER_NODEPORT_CLUSTER_PICKS);
-	if (fate.local_pick)
+	if (decision.local_pick)
 		put_pick(&target, CHAIN_LOCAL_PICK, port->local.n, CONTAINER_LOCAL_PICKS,
 			 CONTAINER_NODEPORT_LOCAL_PICKS);
-	if (fate.refusal != PLAN_SERVED)
-		put_refusal(&target, fate.refusal, port->plan->id);
+	if (decision.refusal != PLAN_SERVED)
+		put_refusal(&target, decision.refusal, port->plan->id);
 	if (destination->firewalled)
 		put_firewall(&target, port->plan);
-	if (fate.first && elements_have_affinity(port->plan))
+	if (decision.first && elements_have_affinity(port->plan))
 		put_affinity_id(&target, id);
 }
 

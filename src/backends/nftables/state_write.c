@@ -38,11 +38,11 @@ static void each_element(struct state *state, bool slots, struct writer *writer,
 			 void *arg)
 {
 	const struct served *service;
-	const struct spot *spot;
+	const struct claimed_destination *claimed;
 	size_t at = 0;
 
-	while ((spot = map_next(&state->claims.spots, &at))) {
-		const struct claim *owner = spot->first;
+	while ((claimed = map_next(&state->claims.destinations, &at))) {
+		const struct claim *owner = claimed->first;
 		const struct slotted_port port = slots_port(&owner->service->next, owner->port);
 
 		tell_owner(writer, port.plan);
@@ -132,11 +132,11 @@ static void addition(void *arg, const struct element *element)
 	element_list_add(&state->additions, element);
 }
 
-static void compare_spot(struct state *state, const struct spot *spot)
+static void compare_destination(struct state *state, const struct claimed_destination *claimed)
 {
 	cleanup_element_list struct element_list from = {0};
 	cleanup_element_list struct element_list to = {0};
-	const struct claim *owner = &spot->owner, *first = spot->first;
+	const struct claim *owner = &claimed->owner, *first = claimed->first;
 	struct slotted_port port;
 
 	if (owner->service) {
@@ -188,8 +188,9 @@ static void compare_mark(struct state *state)
 void state_collect_delta(struct state *state)
 {
 	state->removals.n = state->additions.n = 0;
-	for (const struct spot *spot = state->claims.touched; spot; spot = spot->next_touched)
-		compare_spot(state, spot);
+	for (const struct claimed_destination *claimed = state->claims.touched; claimed;
+	     claimed = claimed->next_touched)
+		compare_destination(state, claimed);
 	for (const struct served *service = state->dirty; service; service = service->next_dirty)
 		compare_service(state, service);
 	compare_mark(state);

@@ -21,7 +21,7 @@ struct plan_delta;
 
 struct nftables_rule {
 	size_t position; /* in its chain, from 1 */
-	char *text;      /* in nft's words; NULL: nobody asked yet */
+	char *text;      /* in nft's words; NULL: not made yet */
 	struct nft_rule rule;
 };
 

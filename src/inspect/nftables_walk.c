@@ -3,7 +3,7 @@
 /*
  * Walks a packet through the kept table of nftables mode, as the kernel would.
  *
- * A client is taken to be new: the maps of affinity, which packets write, hold nobody. What happens
+ * A client is taken to be new: the maps of affinity, which packets write, hold no client. What happens
  * follows from statements and elements alone; only words are chosen by looking at chains.
  */
 

@@ -12,7 +12,7 @@
  * The id of a packet changes when the kernel copies it, so that also its sender tells who is meant.
  *
  * Only the first packet of a connection meets the rules that translate. What they decided is done to
- * those that follow, which a client repeats perhaps because nobody answers.
+ * those that follow, which a client repeats perhaps because no answer comes.
  *
  * Where rules change addresses no message says so; the headers that the next base chain begins with
  * do. So the last step may still become a translation: those below `settled` cannot change any more.
@@ -59,7 +59,7 @@ struct trace {
 	uint32_t id;
 	enum protocol protocol;
 	struct packet
-		packet; /* as it was sent; the origin is node or outside, nobody knows better */
+		packet; /* as it was sent; the origin is node or outside, the kernel does not tell more */
 	uint16_t source_port;
 	struct nft_trace_packet now; /* as it was seen last */
 	enum hook hook;              /* where it was seen last */

@@ -82,7 +82,7 @@ static void read_hook(struct trace_rules *rules, const struct nft_trace *event,
 
 /* -- what a rule does */
 
-/* By the name of an expression, or of a target of iptables, whoever wrote it. */
+/* By the name of an expression, or of a target of iptables, whichever program wrote it. */
 static enum effect effect_of_name(const char *name)
 {
 	static const struct {

@@ -40,7 +40,7 @@ struct claim {
 
 struct claimed_destination {
 	struct claim *first;
-	struct claim owner; /* service NULL: nobody */
+	struct claim owner; /* service NULL: none */
 	struct claimed_destination *next_touched;
 	bool touched;
 	char text[]; /* of the destination: the key */

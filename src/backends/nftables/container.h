@@ -80,7 +80,7 @@ struct container_type {
 	enum container_data data;
 	bool ranges;  /* the last field of a key is a prefix */
 	bool dynamic; /* written by packets, with a time-out; never flushed */
-	bool lingers; /* elements stay for a while when nobody asks for them any more: shared.h */
+	bool lingers; /* elements stay for a while when no Service asks for them any more: shared.h */
 };
 
 /* Of full-clients; ports that it has no room for are told by the next look. */

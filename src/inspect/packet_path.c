@@ -89,7 +89,8 @@ static const struct {
 
 static_assert(ARRAY_SIZE(hook_names) == HOOK_COUNT, "one name for each hook");
 static_assert(ARRAY_SIZE(effect_names) == EFFECT_COUNT, "one name for each effect");
-static_assert(ARRAY_SIZE(packet_verdict_names) == PACKET_VERDICT_COUNT, "one name for each verdict");
+static_assert(ARRAY_SIZE(packet_verdict_names) == PACKET_VERDICT_COUNT,
+	      "one name for each verdict");
 static_assert(ARRAY_SIZE(masquerades) == MASQUERADE_COUNT, "one row for each reason");
 
 const char *hook_name(enum hook hook)

@@ -50,7 +50,7 @@ static void tell_rule(struct writer *writer, const struct nft_rule *rule)
 	struct nftables_chain *chain = nftables_rules_chain(rules, rule->chain);
 	struct nftables_rule *kept = arena_alloc(rules->arena, sizeof(*kept));
 
-	assert(chain); /* it is told before its rules */
+	assert(chain);      /* it is told before its rules */
 	kept->rule = *rule; /* what it names are words of the layout, or settings */
 	array_grow(&chain->v, &chain->capacity, chain->n, sizeof(*chain->v));
 	chain->v[chain->n++] = kept;

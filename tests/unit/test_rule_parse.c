@@ -57,8 +57,8 @@ static void lines_of_others_are_none_of_ours(void **state attr_unused)
 		"-A INPUT -m statistic --mode nth --every 3 --packet 0",
 		"-A INPUT -m comment --comment \"a \\\"quoted\\\" word\" -j KUBE-A",
 		"-A INPUT -j LOG --log-prefix \"-j KUBE-A\"",
-		"-A INPUT -s 1.1.1.1/32 -s 1.1.1.1/32 -s 1.1.1.1/32 -s 1.1.1.1/32 -s 1.1.1.1/32 "
-		"-s 1.1.1.1/32 -s 1.1.1.1/32 -s 1.1.1.1/32 -s 1.1.1.1/32 -s 1.1.1.1/32 -j X",
+		("-A INPUT -s 1.1.1.1/32 -s 1.1.1.1/32 -s 1.1.1.1/32 -s 1.1.1.1/32 -s 1.1.1.1/32 "
+		 "-s 1.1.1.1/32 -s 1.1.1.1/32 -s 1.1.1.1/32 -s 1.1.1.1/32 -s 1.1.1.1/32 -j X"),
 		"-A INPUT --comment",
 		"-A INPUT -j",
 		"-A INPUT !",

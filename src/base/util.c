@@ -125,19 +125,19 @@ char *util_percent_decode(const char *s, size_t n, bool plus)
 }
 
 /* Overlong forms, surrogates and what lies beyond U+10FFFF are none. */
-size_t util_utf8(const char *text, uint32_t *ret)
+size_t util_utf8(const char *s, uint32_t *ret)
 {
 	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-	const unsigned char *s = (const unsigned char *)text;
-	size_t n = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
-	uint32_t c = n == 1 ? s[0] : n == 2 ? s[0] & 0x1f : n == 3 ? s[0] & 0x0f : s[0] & 0x07;
+	const unsigned char *u = (const unsigned char *)s;
+	size_t n = u[0] < 0x80 ? 1 : u[0] < 0xc2 ? 0 : u[0] < 0xe0 ? 2 : u[0] < 0xf0 ? 3 : 4;
+	uint32_t c = n == 1 ? u[0] : n == 2 ? u[0] & 0x1f : n == 3 ? u[0] & 0x0f : u[0] & 0x07;
 
-	if (s[0] > 0xf4)
+	if (u[0] > 0xf4)
 		return 0;
 	for (size_t i = 1; i < n; i++) {
-		if ((s[i] & 0xc0) != 0x80)
+		if ((u[i] & 0xc0) != 0x80)
 			return 0;
-		c = c << 6 | (s[i] & 0x3f);
+		c = c << 6 | (u[i] & 0x3f);
 	}
 	if (n == 0 || c < least[n] || (c >= 0xd800 && c < 0xe000) || c > 0x10ffff)
 		return 0;

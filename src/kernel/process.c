@@ -432,16 +432,16 @@ void process_cancel(struct process *process)
 int process_run(const struct process_spec *spec, struct err *err)
 {
 	struct event_base *loop = event_base_new();
-	struct process *process;
+	struct process *process = NULL;
 	bool ended = false;
 	int r;
 
 	if (!loop)
 		return err_set(err, -ENOMEM, "no event loop for %s", spec->argv[0]);
 	r = process_start(loop, spec, &process, err);
-	if (r >= 0)
+	if (process)
 		process->ended = &ended;
-	while (r >= 0 && !ended)
+	while (process && !ended)
 		event_base_loop(loop, EVLOOP_ONCE);
 	event_base_free(loop);
 	return r;

@@ -32,8 +32,8 @@ static inline const struct endpoint_hints *endpoints_hints(const struct endpoint
 	return endpoints->hints ? endpoints->hints[i] : NULL;
 }
 
-struct endpoints *endpoints_ref(struct endpoints *endpoints);
-struct endpoints *endpoints_unref(struct endpoints *endpoints); /* accepts NULL, returns NULL */
+struct endpoints *endpoints_ref(struct endpoints *object);
+struct endpoints *endpoints_unref(struct endpoints *object); /* accepts NULL, returns NULL */
 
 /*
  * Merges a chain of slices (all of one service and family) into one list for each port name and

@@ -20,8 +20,8 @@ struct node {
 };
 
 struct node *node_new(const char *name);
-struct node *node_ref(struct node *node);
-struct node *node_unref(struct node *node); /* accepts NULL, returns NULL */
+struct node *node_ref(struct node *object);
+struct node *node_unref(struct node *object); /* accepts NULL, returns NULL */
 bool node_equal(const struct node *a, const struct node *b);
 /* The first address is primary, beside it counts the first of the other family. */
 const struct addr *node_primary_address(const struct node *node, enum family family); /* or NULL */

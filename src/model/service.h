@@ -74,8 +74,8 @@ struct service {
  * their names and its lists will take. A good guess saves memory, nothing else.
  */
 struct service *service_new(const char *ns, const char *name, size_t room);
-struct service *service_ref(struct service *service);
-struct service *service_unref(struct service *service); /* accepts NULL, returns NULL */
+struct service *service_ref(struct service *object);
+struct service *service_unref(struct service *object); /* accepts NULL, returns NULL */
 /* The port of that name and protocol, which are its identity; NULL when there is none. */
 const struct service_port *service_find_port(const struct service *service, const char *name,
 					     enum protocol protocol);

@@ -19,8 +19,9 @@ struct service_cidr {
 };
 
 struct service_cidr *service_cidr_new(const char *name);
-struct service_cidr *service_cidr_ref(struct service_cidr *cidr);
-struct service_cidr *service_cidr_unref(struct service_cidr *cidr); /* accepts NULL, returns NULL */
+struct service_cidr *service_cidr_ref(struct service_cidr *object);
+struct service_cidr *
+service_cidr_unref(struct service_cidr *object); /* accepts NULL, returns NULL */
 bool service_cidr_equal(const struct service_cidr *a, const struct service_cidr *b);
 
 /*

@@ -38,8 +38,8 @@ struct slice {
 	char data[]; /* begins with the key */
 };
 
-struct slice *slice_ref(struct slice *slice);
-struct slice *slice_unref(struct slice *slice); /* accepts NULL, returns NULL */
+struct slice *slice_ref(struct slice *object);
+struct slice *slice_unref(struct slice *object); /* accepts NULL, returns NULL */
 /* For another model: with one reference, in no chain, and without the trigger time. */
 struct slice *slice_copy(const struct slice *slice) __attribute__((returns_nonnull));
 /* Same content in the same order? Trigger times do not count. */

@@ -290,7 +290,7 @@ static bool end_one(struct api_http *http)
 	struct api_call *call = http->calls;
 	struct api_http_handler handler;
 	enum api_failure failure;
-	void *owned cleanup_free = NULL;
+	void *owned;
 	struct err err;
 	bool cancelled;
 
@@ -309,6 +309,7 @@ static bool end_one(struct api_http *http)
 	call_free(call);
 	if (!cancelled)
 		handler.done(handler.arg, failure, err.text);
+	free(owned);
 	return true;
 }
 

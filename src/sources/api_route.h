@@ -26,8 +26,8 @@ struct api_route {
 /* Where it leads, still without TLS: a known one with the same id may take its place. */
 int api_route_new(const struct api_access *access, struct api_route **ret, struct err *err);
 int api_route_add_tls(struct api_route *route, const struct api_access *access, struct err *err);
-struct api_route *api_route_ref(struct api_route *route);
-struct api_route *api_route_unref(struct api_route *route); /* accepts NULL, returns NULL */
+struct api_route *api_route_ref(struct api_route *object);
+struct api_route *api_route_unref(struct api_route *object); /* accepts NULL, returns NULL */
 
 /* http through a proxy that is no tunnel: the proxy gets whole URLs. */
 static inline bool api_route_asks_proxy(const struct api_route *route)

@@ -119,6 +119,11 @@ static inline bool streq(const char *a, const char *b)
 	return strcmp(a, b) == 0;
 }
 
+static inline bool is_given(const char *s)
+{
+	return s && *s;
+}
+
 static inline bool has_prefix(const char *s, const char *prefix)
 {
 	return strncmp(s, prefix, strlen(prefix)) == 0;

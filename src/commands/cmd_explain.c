@@ -21,15 +21,10 @@ struct explain_job {
 	bool kernel, live;
 };
 
-static bool given(const char *s)
-{
-	return s && *s;
-}
-
 static void check_from(const struct options *options, struct explain_job *job,
 		       struct problems *problems)
 {
-	if (!given(options->from))
+	if (!is_given(options->from))
 		return;
 	job->has_from = true;
 	if (origin_parse(options->from, &job->from))
@@ -47,7 +42,7 @@ static void check_from(const struct options *options, struct explain_job *job,
 static void check_kernel(const struct options *options, struct explain_job *job,
 			 struct problems *problems)
 {
-	job->live = !given(options->manifests);
+	job->live = !is_given(options->manifests);
 	if (streq(options->kernel, "auto"))
 		job->kernel = job->live;
 	else if (flag_bool_parse(options->kernel, &job->kernel) < 0)

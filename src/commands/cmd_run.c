@@ -44,11 +44,6 @@ static int write_config(const char *path, const struct config *config)
 	return EXIT_DONE;
 }
 
-static bool given(const char *s)
-{
-	return s && *s;
-}
-
 static const char *kubeconfig(const struct config *config)
 {
 	return config->effective ? config->effective->message->clientconnection->kubeconfig : NULL;
@@ -61,16 +56,17 @@ int cmd_run(struct call *call)
 	const struct config *config = &call->config;
 	int r;
 
-	if (given(options->manifests) &&
-	    (given(options->master) || (!given(options->config) && given(kubeconfig(config)))))
+	if (is_given(options->manifests) &&
+	    (is_given(options->master) ||
+	     (!is_given(options->config) && is_given(kubeconfig(config)))))
 		problems_add(&call->problems,
 			     "--manifests cannot be combined with --kubeconfig or --master");
 	if (call_is_wrong(call))
 		return EXIT_FAILED;
-	if (!given(options->write_config_to) && !options->cleanup)
+	if (!is_given(options->write_config_to) && !options->cleanup)
 		log_begin();
 	log_doubts(config);
-	if (given(options->write_config_to))
+	if (is_given(options->write_config_to))
 		return write_config(options->write_config_to, config);
 	if (options->cleanup)
 		return cmd_cleanup_all(call);

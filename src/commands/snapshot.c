@@ -168,7 +168,7 @@ int snapshot_load_objects(const struct options *options, const struct config *co
 {
 	struct loading loading = {.model = model, .who = who, .timeout_s = timeout_s};
 
-	if (!options->manifests || !options->manifests[0])
+	if (!is_given(options->manifests))
 		return load_api(options, config, &loading, err);
 	return snapshot_load_folder(options->manifests, who, model, err);
 }
@@ -181,11 +181,6 @@ struct snapshot_follower {
 	struct api_source *api;
 	struct manifests *manifests;
 };
-
-static bool is_folder(const struct options *options)
-{
-	return options->manifests && options->manifests[0];
-}
 
 static int start_folder(const struct options *options, struct snapshot_follower *follower,
 			struct err *err)
@@ -207,9 +202,9 @@ int snapshot_follow(const struct options *options, const struct config *config, 
 
 	follower->loading = (struct loading){
 		.model = model, .loop = loop, .who = who, .timeout_s = SNAPSHOT_TIMEOUT_S};
-	r = is_folder(options) ? start_folder(options, follower, err)
-			       : start_api(options, config, &follower->loading, &follower->plugin,
-					   &follower->api, err);
+	r = is_given(options->manifests) ? start_folder(options, follower, err)
+					 : start_api(options, config, &follower->loading,
+						     &follower->plugin, &follower->api, err);
 	if (r < 0) {
 		snapshot_unfollow(follower);
 		return r;

@@ -28,24 +28,19 @@ void options_done(struct options *options)
 	flags_done(options_flags, options_n_flags, options);
 }
 
-static bool given(const char *s)
-{
-	return s && *s;
-}
-
 static void find_node_name(struct config *config, struct problems *problems)
 {
 	const char *override = config->effective->message->hostnameoverride;
 	char host[HOST_NAME_MAX + 1] = "";
 	const char *name;
 
-	if (!given(override) && gethostname(host, sizeof(host) - 1) < 0)
+	if (!is_given(override) && gethostname(host, sizeof(host) - 1) < 0)
 		host[0] = '\0';
-	name = given(override) ? override : host;
+	name = is_given(override) ? override : host;
 	config->node_name = util_lower(util_trimmed(name, strlen(name)));
 	if (config->node_name[0])
 		return;
-	if (given(override))
+	if (is_given(override))
 		kubeproxy_config_problem(config->effective, problems, "hostnameOverride",
 					 "Invalid value: \"%s\": the name is empty", override);
 	else
@@ -173,7 +168,7 @@ static void take_node_ports(const Kubeproxy__Configuration *message, struct conf
 static void take_cluster_cidrs(const char *text, struct config *config)
 {
 	config->cluster_cidrs = xcalloc(2, sizeof(*config->cluster_cidrs));
-	while (given(text) && config->n_cluster_cidrs < 2) {
+	while (is_given(text) && config->n_cluster_cidrs < 2) {
 		size_t n = strcspn(text, ",");
 		cleanup_free char *one = xasprintf("%.*s", (int)n, text);
 
@@ -243,11 +238,11 @@ static int make_effective(const struct options *options, struct config *config, 
 		.hostname_override = options->hostname_override,
 		.healthz_port = options->healthz_port,
 		.metrics_port = options->metrics_port,
-		.keep_ports = given(options->write_config_to),
+		.keep_ports = is_given(options->write_config_to),
 	};
 	int r;
 
-	if (!given(options->config))
+	if (!is_given(options->config))
 		return kubeproxy_config_from_flags(&flags, &config->effective, err);
 	r = kubeproxy_config_from_file(options->config, &flags, &config->warnings,
 				       &config->effective, err);
@@ -277,7 +272,7 @@ int options_config(const struct options *options, struct config *ret, struct pro
 	check_service_metrics(options, problems);
 	take_sandbox(options, ret, problems);
 	kubeproxy_config_validate(ret->effective, &gates, problems);
-	if (!given(options->write_config_to))
+	if (!is_given(options->write_config_to))
 		take_mode(ret, problems);
 	if (problems->n > before)
 		return -EINVAL;

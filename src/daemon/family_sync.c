@@ -402,6 +402,5 @@ void family_sync_check(struct family_sync *sync)
 		sync->ops->check(sync->backend);
 		return;
 	}
-	err_set(&err, -EINPROGRESS, "no sync has succeeded yet");
-	on_checked(sync, 0, &err);
+	on_checked(sync, err_set(&err, -EINPROGRESS, "no sync has succeeded yet"), &err);
 }

@@ -12,8 +12,8 @@
  *   socket           MSG_DONTWAIT
  *   file             written as it is: there is no reader
  *
- * A thread that writes would do for all of these; but it would have to be told apart in each fork,
- * capability, seccomp filter and ruleset of landlock, and there is no other thread here.
+ * A thread that writes would do for all of these; but it would have to start before the sandbox, and be told
+ * apart in each fork, capability, seccomp filter and ruleset of landlock.
  *
  * What does not go out at once waits in a buffer of LOG_SINK_BYTES, for the loop to say that there is
  * room. What does not fit there is dropped and counted; a last quarter is for warnings and errors.

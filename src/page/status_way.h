@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * `portolan explain` for the page: one question, answered inside the running daemon, which has a single thread and
+ * `portolan explain` for the page: one question, answered inside the running daemon, whose loop has
  * rules to write. So only Services that have the destination are planned, in an excerpt of the model; a packet
  * never matches an entry of any other one, and the way is the same. What differs from the rules as a
  * whole: how many entries stand before one's own (which is not told), the levels of a service index, and in

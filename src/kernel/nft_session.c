@@ -212,11 +212,12 @@ int nft_session_open(struct event_base *loop, const struct nft_listener_events *
 
 	session->last = &session->first;
 	session->fiber = fiber_new(breathe, session);
-	session->worker = worker_new(loop, go_on, session);
 	session->wake = evtimer_new(loop, on_wake, session);
 	if (!session->wake)
 		oom("an event", 0);
-	r = connect_to_kernel(session, loop, events, arg, err);
+	r = worker_open(loop, go_on, session, &session->worker, err);
+	if (r == 0)
+		r = connect_to_kernel(session, loop, events, arg, err);
 	if (r < 0) {
 		nft_session_free(session);
 		return r;

@@ -106,21 +106,25 @@ static void on_done(evutil_socket_t fd attr_unused, short what attr_unused, void
 	worker->ready(worker->ready_arg);
 }
 
-struct worker *worker_new(struct event_base *loop, worker_fn *ready, void *arg)
+int worker_open(struct event_base *loop, worker_fn *ready, void *arg, struct worker **ret,
+		struct err *err)
 {
-	struct worker *worker = xcalloc(1, sizeof(*worker));
+	int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	struct worker *worker;
 
+	if (fd < 0)
+		return err_sys(err, -errno, "an eventfd");
+	worker = xcalloc(1, sizeof(*worker));
 	worker->ready = ready;
 	worker->ready_arg = arg;
-	worker->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (worker->fd < 0)
-		oom("an eventfd", 0);
-	worker->event = event_new(loop, worker->fd, EV_READ | EV_PERSIST, on_done, worker);
+	worker->fd = fd;
+	worker->event = event_new(loop, fd, EV_READ | EV_PERSIST, on_done, worker);
 	if (!worker->event || event_add(worker->event, NULL) < 0)
 		oom("an event", 0);
 	pthread_mutex_init(&worker->lock, NULL);
 	pthread_cond_init(&worker->changed, NULL);
-	return worker;
+	*ret = worker;
+	return 0;
 }
 
 struct worker *worker_free(struct worker *worker)
@@ -161,7 +165,7 @@ int worker_start(struct worker *worker, worker_fn *job, void *arg)
 
 void worker_join(struct worker *worker)
 {
-	if (!worker->in_hand)
+	if (!worker || !worker->in_hand)
 		return;
 	pthread_mutex_lock(&worker->lock);
 	while (worker->job)

@@ -18,11 +18,12 @@ struct worker;
 typedef void worker_fn(void *arg);
 
 /* ready: called by the loop when the job is done. */
-struct worker *worker_new(struct event_base *loop, worker_fn *ready, void *arg);
+int worker_open(struct event_base *loop, worker_fn *ready, void *arg, struct worker **ret,
+		struct err *err);
 /* Waits for the job in hand, which is not told any more. Accepts NULL, returns NULL. */
 struct worker *worker_free(struct worker *worker);
 
 /* None is in hand. Negative: no thread can be started. */
 int worker_start(struct worker *worker, worker_fn *job, void *arg);
-/* Waits for the job in hand, if there is one; then ready() is not called for it. */
+/* Waits for the job in hand, if there is one; then ready() is not called for it. Accepts NULL. */
 void worker_join(struct worker *worker);

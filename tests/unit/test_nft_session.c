@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <event2/event.h>
+#include <sys/resource.h>
 
 #include "base/fiber.h"
 #include "kernel/nft_dump.h"
@@ -378,6 +379,41 @@ static void who_has_just_got_its_turn_can_end(void **state)
 	assert_int_equal(world->r, 0);
 }
 
+/* -- the beginning */
+
+static void limit_descriptors(rlim_t n)
+{
+	struct rlimit limit;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit.rlim_cur = n;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+/* A new configuration finds that clients hold all descriptors: the owner of the old rules goes on. */
+static void is_refused_where_there_are_no_descriptors(void **state)
+{
+	struct world *world = *state;
+	struct nft_session *session = NULL;
+	int first = dup(STDIN_FILENO), r = -EMFILE;
+	size_t n_refused = 0;
+	struct rlimit before;
+	struct err err;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	close(first);
+	for (rlim_t room = 0; r == -EMFILE; room++) {
+		limit_descriptors((rlim_t)first + room);
+		r = nft_session_open(world->loop, &events, world, &session, &err);
+		n_refused += r == -EMFILE;
+	}
+	limit_descriptors(before.rlim_cur);
+	assert_int_equal(r, 0);
+	assert_int_equal(n_refused,
+			 3); /* one socket to ask, one to listen, one to hear of the worker */
+	nft_session_free(session);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -393,6 +429,7 @@ int main(void)
 		TEST(an_end_waits_for_the_kernel_and_for_nothing_else),
 		TEST(who_waits_for_its_turn_can_end),
 		TEST(who_has_just_got_its_turn_can_end),
+		TEST(is_refused_where_there_are_no_descriptors),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -54,21 +54,23 @@ static void on_own_generation(void *arg, uint32_t id)
 static void on_lost(void *arg)
 {
 	struct nft_sync *sync = arg;
-	struct err err;
 
 	log_debug(2, "Notifications were lost, looking at everything",
 		  KV("ipFamily", LOG_STR(nft_sync_family(sync))));
 	sync->damage.unknown = true;
-	if (nft_generation(sync->link.socket, &sync->generation, &err) < 0)
-		sync->generation = 0;
+	sync->generation = 0; /* a task may be in the middle of a list: this is no time to ask */
 	nft_repair_plan(sync);
 }
 
-static uint32_t known_generation(void *arg)
+uint32_t nft_repair_generation(void *arg)
 {
 	struct nft_sync *sync = arg;
+	struct err err;
 
 	nft_listener_drain(sync->listener);
+	if (sync->generation == 0 &&
+	    nft_generation(sync->link.socket, &sync->generation, &err) == 0)
+		nft_listener_drain(sync->listener); /* what led to it */
 	return sync->generation;
 }
 
@@ -119,7 +121,7 @@ struct nft_audit_events nft_repair_audit_events(struct nft_sync *sync)
 		.differs = on_difference,
 		.refused = nft_sync_refused,
 		.held = nft_sync_held,
-		.generation = known_generation,
+		.generation = nft_repair_generation,
 		.disturbed = nft_repair_disturbed,
 		.arg = sync,
 	};

@@ -152,10 +152,11 @@ static int commit_delta(struct nft_sync *sync, struct nft_txn *txn, struct err *
 	int r = -ERESTART;
 
 	for (size_t i = 0; r == -ERESTART && i <= RESEND_MAX; i++) {
-		nft_listener_drain(sync->listener);
+		uint32_t generation = nft_repair_generation(sync);
+
 		if (sync->damage.flushed)
 			return err_set(err, -ESTALE, "another program removed tables meanwhile");
-		r = nft_txn_commit(txn, i < RESEND_MAX ? sync->generation : 0, err);
+		r = nft_txn_commit(txn, i < RESEND_MAX ? generation : 0, err);
 		sync->stats.n_resent += r == -ERESTART;
 	}
 	return r;

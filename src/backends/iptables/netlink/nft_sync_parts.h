@@ -45,7 +45,7 @@ struct nft_sync {
 	struct nft_audit_events audit_events;
 	struct event *timer;
 	struct nft_sync_stats stats;
-	uint32_t generation; /* as of the last notification */
+	uint32_t generation; /* as of the last notification; 0: some were lost since */
 	bool good;           /* at least one sync was; the last one was */
 
 	struct nft_audit *audit;
@@ -97,6 +97,8 @@ void nft_repair_run_step(void *arg);
 void nft_repair_run_check(void *arg);
 /* Sets the timer, if there is something to repair and nothing else to do. */
 void nft_repair_plan(struct nft_sync *sync);
+/* In a task: up to which generation all is known; 0: that cannot be told. */
+uint32_t nft_repair_generation(void *arg);
 /* Has somebody touched our chains since that was last looked at? */
 bool nft_repair_disturbed(void *arg);
 /* An audit of everything begins; none runs. */

@@ -3,9 +3,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-#include "base/fiber.h"
-#include "kernel/nft_batch.h"
-#include "kernel/nft_session.h"
+#include "neighbour.h"
 #include "nft_host.h"
 
 /* Syncs over netlink, in network namespaces, read back with iptables-save. Both families. */
@@ -575,72 +573,63 @@ static void test_a_closed_engine_leaves_a_sync_unfinished(void **state)
 
 /* -- the other family of the process, which has its turn in front of the kernel meanwhile */
 
-struct neighbour {
-	struct nft_session *session;
-	struct nft_task task;
-	bool pauses, may_end, done;
-};
-
-static void ignore_message(void *arg attr_unused, const struct nlmsghdr *message attr_unused)
-{
-}
-
-static void ignore_generation(void *arg attr_unused, uint32_t id attr_unused,
-			      uint32_t pid attr_unused, const char *process attr_unused)
-{
-}
-
-static void ignore_own_generation(void *arg attr_unused, uint32_t id attr_unused)
-{
-}
-
-static void ignore_loss(void *arg attr_unused)
-{
-}
-
-static void have_turn(void *arg)
-{
-	struct neighbour *neighbour = arg;
-	struct nft_socket *socket = nft_session_socket(neighbour->session);
-	struct nft_listener *listener = nft_session_listener(neighbour->session);
-
-	assert_int_equal(nft_socket_begin(socket), 0);
-	if (neighbour->pauses)
-		assert_true(nft_listener_pause(listener));
-	while (!neighbour->may_end)
-		fiber_breathe();
-	if (neighbour->pauses)
-		nft_listener_resume(listener, socket, NFT_PAUSE_SAME);
-	nft_socket_end(socket);
-}
-
-static void note_done(void *arg)
-{
-	struct neighbour *neighbour = arg;
-
-	neighbour->done = true;
-}
-
-static void neighbour_open(struct neighbour *neighbour, struct host *host)
-{
-	static const struct nft_listener_events events = {ignore_message, ignore_generation,
-							  ignore_own_generation, ignore_loss};
-	struct err err;
-
-	*neighbour = (struct neighbour){.task = {have_turn, note_done, neighbour}};
-	if (nft_session_open(host->loop, &events, neighbour, &neighbour->session, &err) < 0)
-		fail_msg("%s", err.text);
-}
-
 /* A sync begins, and comes to where it waits for its turn. */
 static void sync_behind(struct host *host, struct neighbour *neighbour)
 {
-	nft_session_run(neighbour->session, &neighbour->task);
+	neighbour_run(neighbour);
 	host->synced = false;
 	nft_sync_start(host->sync, plan_feed_next(&host->cluster.feed));
 	for (size_t i = 0; i < 10; i++)
 		event_base_loop(host->loop, EVLOOP_ONCE);
 	assert_false(host->synced);
+}
+
+/* Its transaction is no foreign one: what follows it is sent once. */
+static void test_a_delta_stands_on_what_the_neighbour_wrote(void **state)
+{
+	struct neighbour neighbour;
+	struct host host;
+
+	start_some(&host, state);
+	neighbour_open(&neighbour, host.loop);
+	host_endpoints(&host, "ns1/a", "10.0.1.1 10.0.1.9");
+	sync_behind(&host, &neighbour);
+	host_run(&host, "nft add table ip neighbour");
+	neighbour.may_end = true;
+	host_wait(&host, host_is_synced);
+	assert_int_equal(host.result.error, 0);
+	assert_int_equal(nft_sync_stats(host.sync)->n_resent, 0);
+	nft_session_free(neighbour.session);
+	host_expect(&host);
+	host_done(&host);
+}
+
+static bool is_repaired(struct host *host)
+{
+	return nft_sync_stats(host->sync)->n_repairs > 0;
+}
+
+static void test_a_repair_stands_on_what_the_neighbour_wrote(void **state)
+{
+	struct neighbour neighbour;
+	struct host host;
+	size_t before;
+
+	start_some(&host, state);
+	neighbour_open(&neighbour, host.loop);
+	neighbour_run(&neighbour);
+	before = n_transactions(&host);
+	damage_chain(&host, "KUBE-SVC-", "%s -t nat -F $c; %s -t nat -F OUTPUT");
+	for (size_t i = 0; i < 100; i++) /* the repair waits for its turn by then */
+		event_base_loop(host.loop, EVLOOP_ONCE);
+	assert_int_equal(n_transactions(&host), before);
+	host_run(&host, "nft add table ip neighbour");
+	neighbour.may_end = true;
+	host_wait(&host, is_repaired);
+	assert_int_equal(n_transactions(&host), before + 1); /* not begun again, in pieces */
+	nft_session_free(neighbour.session);
+	host_expect(&host);
+	host_done(&host);
 }
 
 /* What the neighbour missed has to be looked at, but not by asking in the middle of a list. */
@@ -650,7 +639,7 @@ static void test_a_list_survives_that_notifications_are_lost(void **state)
 	struct host host;
 
 	host_init(&host, family_of(state));
-	neighbour_open(&neighbour, &host);
+	neighbour_open(&neighbour, host.loop);
 	host_serve_many(&host, 400);
 	host_sync(&host);
 	neighbour.pauses = true;
@@ -693,6 +682,8 @@ int main(void)
 		BOTH(test_a_flush_while_a_sync_runs_is_made_good),
 		BOTH(test_a_table_that_vanished_is_written_by_the_next_delta),
 		BOTH(test_a_closed_engine_leaves_a_sync_unfinished),
+		BOTH(test_a_delta_stands_on_what_the_neighbour_wrote),
+		BOTH(test_a_repair_stands_on_what_the_neighbour_wrote),
 		BOTH(test_a_list_survives_that_notifications_are_lost),
 	};
 

@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "kernel/nft_batch.h"
+#include "kernel/nft_socket.h"
 #include "xtables/rule_compare.h"
 
 /*
@@ -459,8 +460,7 @@ static void put_canaries(struct nft_audit *audit)
 	}
 }
 
-static int step_last(struct nft_audit *audit, const struct ruleset_input *input attr_unused,
-		     struct err *err)
+static int write_last(struct nft_audit *audit, struct err *err)
 {
 	uint32_t generation = audit->events->generation(audit->events->arg);
 	int r;
@@ -485,6 +485,19 @@ static int step_last(struct nft_audit *audit, const struct ruleset_input *input 
 		return r;
 	next(audit);
 	return 1;
+}
+
+/* Our turn begins before the generation is asked for: the other family does not come in between. */
+static int step_last(struct nft_audit *audit, const struct ruleset_input *input attr_unused,
+		     struct err *err)
+{
+	int r = nft_socket_begin(audit->link->socket);
+
+	if (r < 0)
+		return err_sys(err, r, "a transaction of nf_tables");
+	r = write_last(audit, err);
+	nft_socket_end(audit->link->socket);
+	return r;
 }
 
 /* -- STALE */

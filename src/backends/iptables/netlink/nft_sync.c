@@ -147,7 +147,7 @@ static void sync_everything(struct nft_sync *sync)
 }
 
 /* Sends until nobody else comes in between. Tables that are gone took all known handles with them. */
-static int commit_delta(struct nft_sync *sync, struct nft_txn *txn, struct err *err)
+static int send_delta(struct nft_sync *sync, struct nft_txn *txn, struct err *err)
 {
 	int r = -ERESTART;
 
@@ -159,6 +159,18 @@ static int commit_delta(struct nft_sync *sync, struct nft_txn *txn, struct err *
 		r = nft_txn_commit(txn, i < RESEND_MAX ? generation : 0, err);
 		sync->stats.n_resent += r == -ERESTART;
 	}
+	return r;
+}
+
+/* It is our turn from before the generation is asked for: the other family does not come in between. */
+static int commit_delta(struct nft_sync *sync, struct nft_txn *txn, struct err *err)
+{
+	int r = nft_socket_begin(sync->link.socket);
+
+	if (r < 0)
+		return err_sys(err, r, "a transaction of nf_tables");
+	r = send_delta(sync, txn, err);
+	nft_socket_end(sync->link.socket);
 	return r;
 }
 

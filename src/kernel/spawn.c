@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -60,7 +61,7 @@ static char **make_environment(const struct spawn_spec *spec)
 	return result;
 }
 
-/* What the child needs between its start and exec. */
+/* What the child needs between its start and exec, in memory that it shares in any case. */
 struct child {
 	const struct spawn_spec *spec;
 	char **environment;
@@ -104,15 +105,20 @@ int spawn_start(const struct spawn_spec *spec, pid_t *ret_pid, int *ret_pidfd)
 {
 	cleanup_free char **environment = make_environment(spec);
 	cleanup_free char *stack = xmalloc(CHILD_STACK);
-	struct child child = {spec, environment, getpid(), 0};
+	struct child *child = mmap(NULL, sizeof(*child), PROT_READ | PROT_WRITE,
+				   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	sigset_t all, before;
 	int r;
 
+	if (child == MAP_FAILED)
+		return -errno;
+	*child = (struct child){spec, environment, getpid(), 0};
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &before); /* no handler of ours runs in the child */
 	*ret_pid = clone(child_run, stack + CHILD_STACK,
-			 SHARED_MEMORY | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, &child, ret_pidfd);
-	r = *ret_pid < 0 ? -errno : child.error;
+			 SHARED_MEMORY | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, child, ret_pidfd);
+	r = *ret_pid < 0 ? -errno : child->error;
+	munmap(child, sizeof(*child));
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	if (r < 0 && *ret_pid > 0)
 		waitpid(*ret_pid, NULL, 0);

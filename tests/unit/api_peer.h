@@ -13,6 +13,7 @@
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -250,41 +251,34 @@ static inline void peer_stop(struct peer *peer)
 }
 
 /* Connects to a port here and copies bytes both ways, as a proxy does once it has agreed. */
-struct peer_pump {
-	struct peer_io *io;
-	int fd;
-};
-
-static inline void *peer_pump_back(void *arg)
-{
-	const struct peer_pump *pump = arg;
-	char data[16384];
-	ssize_t n;
-
-	while ((n = recv(pump->fd, data, sizeof(data), 0)) > 0)
-		if (!peer_write(pump->io, data, (size_t)n))
-			break;
-	shutdown(pump->io->fd, SHUT_RDWR);
-	return NULL;
-}
-
 static inline void peer_tunnel(struct peer_io *io, uint16_t port)
 {
 	struct sockaddr_in to = {.sin_family = AF_INET,
 				 .sin_port = htons(port),
 				 .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	struct peer_pump pump = {io, socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
-	pthread_t back;
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	char data[16384];
-	ssize_t n;
+	ssize_t n = 1;
 
-	assert(connect(pump.fd, (struct sockaddr *)&to, sizeof(to)) == 0);
-	peer_limit(pump.fd);
-	pthread_create(&back, NULL, peer_pump_back, &pump);
-	while ((n = peer_read(io, data, sizeof(data))) > 0)
-		if (send(pump.fd, data, (size_t)n, MSG_NOSIGNAL) != n)
+	assert(connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0);
+	peer_limit(fd);
+	while (n > 0) {
+		struct pollfd ends[] = {{.fd = io->fd, .events = POLLIN},
+					{.fd = fd, .events = POLLIN}};
+		bool pending = io->ssl && SSL_pending(io->ssl) > 0;
+
+		if (poll(ends, 2, pending ? 0 : -1) < 0)
 			break;
-	shutdown(pump.fd, SHUT_RDWR);
-	pthread_join(back, NULL);
-	close(pump.fd);
+		if (pending || ends[0].revents) {
+			n = peer_read(io, data, sizeof(data));
+			if (n > 0 && send(fd, data, (size_t)n, MSG_NOSIGNAL) != n)
+				break;
+		} else {
+			n = recv(fd, data, sizeof(data), 0);
+			if (n > 0 && !peer_write(io, data, (size_t)n))
+				break;
+		}
+	}
+	shutdown(io->fd, SHUT_RDWR);
+	close(fd);
 }

@@ -391,7 +391,11 @@ static void many_addresses_are_listed_at_once(void **state attr_unused)
 		addresses[i] = addresses[2 * MANY - 1 - i] = numbered(MANY - i);
 	start = clock();
 	v = elements_destinations(&port, &n);
+#ifdef __SANITIZE_THREAD__ /* each access costs ten of others */
+	assert_true(clock() - start < 2 * CLOCKS_PER_SEC);
+#else
 	assert_true(clock() - start < CLOCKS_PER_SEC / 4);
+#endif
 	assert_int_equal(n, 1 + MANY);
 	assert_false(v[0].external);
 	for (size_t i = 0; i < MANY; i++) {

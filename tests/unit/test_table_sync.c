@@ -9,6 +9,7 @@
  */
 
 #include <errno.h>
+#include <event2/event.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 #include "backends/nftables/clients.h"
 #include "backends/nftables/table_sync.h"
 #include "kernel/nft_socket.h"
+#include "neighbour.h"
 #include "plan_feed.h"
 #include "plan_world.h"
 #include "shell.h"
@@ -82,10 +84,14 @@ struct node_host {
 	bool kept;
 	size_t n_full;
 	char full[256]; /* the last */
+	size_t n_asked; /* what others did */
 };
 
-static void tell_damage(void *arg attr_unused, struct damage *damage)
+static void tell_damage(void *arg, struct damage *damage)
 {
+	struct node_host *host = arg;
+
+	host->n_asked++;
 	if (!faults.touched)
 		return;
 	damage->any = true;
@@ -942,9 +948,113 @@ static void one_that_comes_back_stays(void **state attr_unused)
 	host_done(&host);
 }
 
+/* -- the other family of the process, which has its turn in front of the kernel meanwhile */
+
+struct sync_task {
+	struct nft_task task;
+	struct node_host *host;
+	bool done;
+};
+
+static void run_sync(void *arg)
+{
+	const struct sync_task *sync = arg;
+
+	host_sync(sync->host);
+}
+
+static void note_synced(void *arg)
+{
+	struct sync_task *sync = arg;
+
+	sync->done = true;
+}
+
+/* A sync that comes to where it waits for its turn, and has it after something was written. */
+static void sync_behind(struct node_host *host, struct nft_session *session,
+			struct event_base *loop, const char *command)
+{
+	struct sync_task sync = {.task = {run_sync, note_synced, &sync}, .host = host};
+	struct neighbour neighbour;
+
+	neighbour_open(&neighbour, loop);
+	neighbour_run(&neighbour);
+	host->n_asked = 0;
+	nft_session_run(session, &sync.task);
+	for (size_t i = 0; i < 10; i++)
+		event_base_loop(loop, EVLOOP_ONCE);
+	assert_false(sync.done);
+	free(shell_output(command));
+	neighbour.may_end = true;
+	while (!sync.done)
+		event_base_loop(loop, EVLOOP_ONCE);
+	assert_int_equal(host->result.error, 0);
+	nft_session_free(neighbour.session);
+}
+
+/* Writes through a session from here on, which is returned. */
+static struct nft_session *use_session(struct node_host *host, struct event_base *loop)
+{
+	struct neighbour own; /* its session alone */
+
+	neighbour_open(&own, loop);
+	table_sync_free(host->sync);
+	nft_socket_free(host->socket);
+	host->socket = nft_session_socket(own.session);
+	open_sync(host);
+	return own.session;
+}
+
+static void end_session(struct node_host *host, struct nft_session *session,
+			struct event_base *loop)
+{
+	nft_session_free(session);
+	host->socket = NULL;
+	host_done(host);
+	event_base_free(loop);
+}
+
+/* Its transaction is no foreign one: what comes behind it is made and sent once. */
+static void a_sync_stands_on_what_the_other_family_wrote(void **state attr_unused)
+{
+	struct event_base *loop = event_base_new();
+	struct nft_session *session;
+	struct node_host host;
+
+	host_init(&host);
+	session = use_session(&host, loop);
+	serve(&host, "a", 1, 2, 0);
+	sync_behind(&host, session, loop, "nft add table ip one");
+	assert_true(host.result.full);
+	assert_int_equal(host.n_asked, 1);
+	serve(&host, "b", 2, 2, 0);
+	sync_behind(&host, session, loop, "nft add table ip two");
+	assert_false(host.result.full);
+	assert_int_equal(host.n_asked, 2); /* for a repair, and for the difference */
+	end_session(&host, session, loop);
+}
+
+/* The wait is for longer than clients may be read. */
+static void clients_move_after_a_wait_for_the_other_family(void **state attr_unused)
+{
+	struct event_base *loop = event_base_new();
+	struct nft_session *session;
+	struct node_host host;
+
+	start_with_clients(&host);
+	host.world.settings.mode.affinity_clients = 200000;
+	session = use_session(&host, loop);
+	sync_behind(&host, session, loop, "sleep 1; nft add table ip one");
+	assert_true(lists("map ip kube-proxy clients-1", "size 200000"));
+	assert_true(remembers("clients-1", "192.0.2.1 ") && remembers("clients-1", "192.0.2.3 "));
+	end_session(&host, session, loop);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_sync_stands_on_what_the_other_family_wrote),
+		cmocka_unit_test(clients_move_after_a_wait_for_the_other_family),
 		cmocka_unit_test(a_refused_service_is_named_and_left_out),
 		cmocka_unit_test(what_the_kernel_had_of_a_refused_service_stays),
 		cmocka_unit_test(it_goes_when_it_is_deleted),

@@ -86,6 +86,19 @@ int64_t table_sync_retry_ns(const struct table_sync *sync)
 	return refusals_next_ns(&sync->refusals);
 }
 
+/* From before a generation is asked for to the end of what stands on it: the other family does not come in between. */
+static int in_turn(struct table_sync *sync, int (*send)(struct table_sync *sync, struct err *err),
+		   struct err *err)
+{
+	int r = nft_socket_begin(sync->socket);
+
+	if (r < 0)
+		return err_sys(err, r, "a transaction of nf_tables");
+	r = send(sync, err);
+	nft_socket_end(sync->socket);
+	return r;
+}
+
 /*
  * What the transaction stands on: what others did to our table up to that generation is known, but for
  * what the kernel is just about to tell. That is refused, or repaired by the next sync.
@@ -105,7 +118,8 @@ static int pin_generation(struct table_sync *sync, int attempt, uint32_t *ret, s
 /* Did the kernel mind what was asked for, or could it not do it just now? */
 static bool was_refused(const struct table_sync *sync, int r)
 {
-	return nft_batch_failure(sync->batch) && r != -ERESTART && r != -ENOMEM && r != -EPERM;
+	return nft_batch_failure(sync->batch) && r != -ERESTART && r != -ENOMEM && r != -EPERM &&
+	       r != -ECANCELED;
 }
 
 /* -- a full one */
@@ -114,6 +128,8 @@ static int send_full(struct table_sync *sync, struct err *err)
 {
 	int r = -ERESTART;
 
+	if (sync->full.clients_until_ns == 0) /* the first round: the wait for our turn is over */
+		sync->full.clients_until_ns = clock_now_ns() + CLIENTS_READ_NS;
 	for (int i = 0; r == -ERESTART && i < ATTEMPTS; i++) {
 		uint32_t generation;
 
@@ -178,10 +194,10 @@ static int run_full(struct table_sync *sync, const struct state_input *input, st
 	int r;
 
 	sync->full.by_owner = sync->full.replace = false;
-	sync->full.clients_until_ns = clock_now_ns() + CLIENTS_READ_NS;
+	sync->full.clients_until_ns = 0;
 	for (int i = 0;; i++) {
 		state_begin(sync->state, input);
-		r = send_full(sync, err);
+		r = in_turn(sync, send_full, err);
 		if (r == 0 || i == ROUNDS || !was_refused(sync, r) ||
 		    !try_otherwise(sync, input->now_ns, err))
 			break;
@@ -253,7 +269,7 @@ static int run_delta(struct table_sync *sync, const struct state_input *input, s
 	batch_writer_flush(&writer);
 	state_write_departed(sync->state, &writer.writer, &delta_ops);
 	end_batch(&writer);
-	return send_delta(sync, err);
+	return in_turn(sync, send_delta, err);
 }
 
 /* -- a repair */
@@ -380,7 +396,9 @@ static int run(struct table_sync *sync, struct state_input *input, struct err *e
 	int r = 0;
 
 	if (!input->full) {
-		r = run_repair(sync, err);
+		sync->ops.foreign(sync->ops.arg, &sync->damage);
+		if (sync->damage.any)
+			r = in_turn(sync, run_repair, err);
 		if (r == 0)
 			r = run_delta(sync, input, err);
 		if (r < 0 && (r == -ESTALE || was_refused(sync, r))) {
@@ -464,7 +482,7 @@ bool table_sync_age(struct table_sync *sync)
 	begin_batch(sync, &writer);
 	state_age(sync->state, remove_chain, remove_element, &writer);
 	end_batch(&writer);
-	r = send_delta(sync, &err);
+	r = in_turn(sync, send_delta, &err);
 	if (r < 0) {
 		sync->need_full = true;                 /* which removes them too */
 		sync->cleanup_failures += r != -ESTALE; /* which was not even tried */

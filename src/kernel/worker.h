@@ -25,5 +25,5 @@ struct worker *worker_free(struct worker *worker);
 
 /* None is in hand. Negative: no thread can be started. */
 int worker_start(struct worker *worker, worker_fn *job, void *arg);
-/* Waits for the job in hand, if there is one; then ready() is not called for it. Accepts NULL. */
+/* Waits for the job in hand, if there is one: ready() is not called for it, and no other may start. Accepts NULL. */
 void worker_join(struct worker *worker);

@@ -30,7 +30,7 @@ struct backend_result {
 	size_t rules;      /* rules written */
 	size_t rules_total[BACKEND_TABLE_COUNT]; /* owned: written now or left standing */
 	size_t rules_last[BACKEND_TABLE_COUNT];  /* written now */
-	size_t cleanup_failures; /* since the last result: what nobody needs could not be removed */
+	size_t cleanup_failures; /* since the last result: what no Service needs could not be removed */
 	int64_t duration_ns;
 	struct err err;
 
@@ -69,7 +69,7 @@ struct backend_events {
 	void *arg;
 	/*
 	 * What another program had changed, which the backend has logged, is right again: without a sync, or by
-	 * one that met it on its way. NULL: nobody asks.
+	 * one that met it on its way. NULL: the owner does not ask.
 	 */
 	void (*repaired)(void *arg);
 	/*
@@ -79,9 +79,9 @@ struct backend_events {
 	void (*checked)(void *arg, int r, const struct err *err);
 	/* A Service stays as it was, or is left out; told once, and again after it was taken. */
 	void (*refused)(void *arg, const struct backend_refusal *refusal);
-	/* New clients of a Service are not remembered; told once, and again after they were. NULL: nobody asks. */
+	/* New clients of a Service are not remembered; told once, and again after they were. NULL: the owner does not ask. */
 	void (*clients_full)(void *arg, const struct backend_full *full);
-	/* Service ports of which that is so, as of the last look, which is taken now and then. NULL: nobody asks. */
+	/* Service ports of which that is so, as of the last look, which is taken now and then. NULL: the owner does not ask. */
 	void (*clients_full_count)(void *arg, size_t n);
 	/* A sync is wanted although nothing has changed. */
 	void (*wanted)(void *arg);

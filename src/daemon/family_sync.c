@@ -31,7 +31,7 @@ struct family_sync {
 	struct family_sync_clock clock;
 	struct backend *backend;
 	struct backend_events events;
-	const struct family_sync_observer *observer; /* NULL: nobody */
+	const struct family_sync_observer *observer; /* NULL: none */
 	struct runner runner;
 	struct event *timer;
 	bool started;

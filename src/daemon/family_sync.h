@@ -64,7 +64,7 @@ void family_sync_start(struct family_sync *sync);
 void family_sync_request(struct family_sync *sync);
 /* A request that also says: trust nothing that was applied before. */
 void family_sync_request_full(struct family_sync *sync);
-/* Somebody wants to know whether all rules are right: repairs and logs; a full sync at the least. */
+/* The operator wants to know whether all rules are right: repairs and logs; a full sync at the least. */
 void family_sync_audit(struct family_sync *sync);
 
 /* Are the rules there? The observer is told, now or soon. */

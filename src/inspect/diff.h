@@ -77,7 +77,7 @@ struct diff_text {
 	const char *text;    /* what is shown */
 	const char *service; /* as in a hunk; NULL: none */
 	/* where the order means nothing: */
-	bool foreign; /* of the kernel's: nobody's business if it is not wanted */
+	bool foreign; /* of the kernel's: no difference if it is not wanted */
 	bool last;    /* of the wanted: it must stand at the end all the same */
 	bool unmet;   /* of the wanted: no packet in question met it, so that it may be missing */
 };

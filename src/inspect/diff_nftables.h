@@ -6,7 +6,7 @@
  * and maps.
  *
  * No differences are: clients that affinity remembers, which packets write; which slot of its group
- * an endpoint has, because one keeps its own when others go; chains with a number that nobody uses
+ * an endpoint has, because one keeps its own when others go; chains with a number that no Service uses
  * any more, which stay for a while; and ids of affinity, which are taken from the kernel.
  */
 

@@ -185,7 +185,7 @@ static bool is_backend(const struct packet_path *path, const struct endpoint *en
 	return false;
 }
 
-/* The packet took the list of this node if somebody of the other list is not reached. */
+/* The packet took the list of this node if an endpoint of the other list is not reached. */
 static bool took_local_list(const struct explanation *explanation)
 {
 	const struct port_plan *port = explanation->port;

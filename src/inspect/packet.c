@@ -86,7 +86,7 @@ static void set_interface(struct packet *packet, const struct detector *detector
 
 /* -- addresses */
 
-/* The last but one of a prefix: no network, no broadcast, and seldom given to anybody. */
+/* The last but one of a prefix: no network, no broadcast, and seldom given to a host. */
 static struct addr high_address(const struct prefix *prefix)
 {
 	struct addr addr = prefix->addr;

@@ -20,7 +20,7 @@ int nfnetlink_buffer(const struct mnl_socket *socket, int option, int size);
  * read on for the others; -EMSGSIZE: it is larger than the buffer, and lost; another errno. */
 ssize_t nfnetlink_read(const struct mnl_socket *socket, void *buffer, size_t size);
 
-/* Reads what is there for nobody; a dump that broke off goes on being made as it is read. */
+/* Reads what is there and drops it; a dump that broke off goes on being made as it is read. */
 void nfnetlink_discard(const struct mnl_socket *socket, void *buffer, size_t size);
 
 /* The head of a message, at the start of an aligned buffer; attributes come next. */
@@ -29,7 +29,7 @@ struct nlmsghdr *nfnetlink_begin(void *buffer, uint8_t subsystem, uint8_t comman
 
 /*
  * Questions that the kernel answers at once, over a socket that is opened for the first one and kept.
- * Whoever asks again and again keeps a line: closing a socket to netfilter waits until nf_tables has
+ * A caller that asks again and again keeps one: closing a socket to netfilter waits until nf_tables has
  * freed what the transactions before removed, which takes a grace period of RCU (some 10 ms, and
  * several times that on a busy machine).
  */

@@ -4,7 +4,7 @@
 /*
  * Lists of what nf_tables holds.
  *
- * A list comes in pieces, and somebody may write between two of them. The kernel's mark for that is
+ * A list comes in pieces, and a program may write between two of them. The kernel's mark for that is
  * watched, and the generation that each message carries (lists of elements have no mark); a list that
  * was disturbed is begun again. What a list costs grows with the square of its length, except for
  * chains: ask for the rules of one chain, not of a table, where there are many.
@@ -23,7 +23,7 @@ struct nft_dump_request {
 	const char *chain; /* or set; NULL: all. Element lists need it */
 	bool one;          /* only that table, chain or set itself: -ENOENT when it is not there */
 	uint8_t nfproto; /* NFPROTO_* of tables that are of no family (inet); 0: that of `family` */
-	bool moving; /* a map that packets write: a list of it is as good as it gets, whoever else writes */
+	bool moving;     /* a map that packets write: a list of it is as good as it gets */
 };
 
 struct nft_dump_ops {

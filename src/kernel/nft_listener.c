@@ -24,14 +24,14 @@
  * Why leaving for a while is safe. The kernel counts the generation up within a transaction, under a
  * lock, and sends all its notifications after that, under the same lock, that of the generation last. So
  * who has heard of a generation has heard everything up to it: `heard`. If, after having joined again, the
- * generation is the one that was heard, nobody wrote; if it is the next one and we made one,
- * nobody else did. Whoever counts it up later sends when we are there again.
+ * generation is the one that was heard, no program wrote; if it is the next one and we made one,
+ * no other did. One that counts it up later sends when we are there again.
  */
 
 #define RECEIVE_BUFFER (16 << 20) /* some ten thousand foreign rules */
 #define AT_ONCE        64         /* datagrams before the loop gets its turn */
 #define NEWGEN         (NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_NEWGEN)
-#define PAUSE_AGAIN_NS (60 * CLOCK_NS_PER_SECOND) /* after somebody wrote meanwhile */
+#define PAUSE_AGAIN_NS (60 * CLOCK_NS_PER_SECOND) /* after another program wrote meanwhile */
 
 struct nft_listener {
 	struct nft_listener *next;

@@ -9,7 +9,7 @@
  * own transactions, however large, cannot fill the queue.
  *
  * When the queue overflows all the same, everything in it is dropped and lost() is called once the
- * queue is empty: from then on notifications are complete again, so whoever reads the rules after
+ * queue is empty: from then on notifications are complete again, so a task that reads the rules after
  * lost() misses nothing.
  */
 
@@ -46,10 +46,10 @@ void nft_listener_drain(struct nft_listener *listener);
 void nft_listener_hold(struct nft_listener *listener, bool held);
 
 /*
- * Around a large transaction of our own. The kernel makes notifications for whoever has joined, and only
+ * Around a large transaction of our own. The kernel makes notifications for all that have joined, and only
  * then asks filters: for thousands of rules that is a fifth of the price, for nothing. So all listeners
  * of this process (in the listener's namespace) leave, and join again. No foreign change is lost
- * unnoticed: when anybody else wrote meanwhile, which the generation tells, lost() is called.
+ * unnoticed: when another program wrote meanwhile, which the generation tells, lost() is called.
  *
  *	paused = nft_listener_pause(listener);
  *	r = nft_batch_commit(...);

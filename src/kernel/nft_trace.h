@@ -4,7 +4,7 @@
 /*
  * What nf_tables tells of a traced packet (NFT_MSG_TRACE): one message for each rule that it matches
  * and for each chain that it leaves by its end. The bytes are the kernel's, and inside them those of
- * a packet that anybody may have sent: no length is trusted.
+ * a packet that any host may have sent: no length is trusted.
  *
  * A message does not say at which hook it was made. But the first one of each base chain carries the
  * packet's headers, as they are at that point, and names the base chain itself.

@@ -11,7 +11,7 @@
  *	nft_tracer_free(tracer);
  *
  * It writes one table of its own, and touches nothing else. The table belongs to our socket
- * (NFT_TABLE_F_OWNER, Linux 5.12): nobody else can change it, and the kernel removes it when the
+ * (NFT_TABLE_F_OWNER, Linux 5.12): no other program can change it, and the kernel removes it when the
  * socket is closed, however the process ends. Its name has the process id, so that several tracers
  * do not meet; NFT_TRACER_PREFIX is common to all of them.
  *

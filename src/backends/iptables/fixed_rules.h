@@ -23,7 +23,7 @@ void fixed_rules_make(const struct rule_facts *facts, const struct ruleset_input
 		      struct rule_list *list);
 
 /*
- * Some of them one by one, for whoever wants to know whether the shared chains hold what they should:
+ * Some of them one by one, for a caller that wants to know whether the shared chains hold what they should:
  * index 0, 1, ... until there is none (false).
  */
 bool fixed_rules_sample(const struct settings *settings, size_t index, struct rule *ret);

@@ -38,7 +38,7 @@ struct backend {
 	struct sync *sync;         /* NULL: over netlink */
 	struct nft_sync *nft_sync; /* NULL: with iptables-restore */
 	struct canary *canary;     /* NULL: not watching */
-	struct rules_check *check; /* NULL: nobody has asked yet */
+	struct rules_check *check; /* NULL: not asked for yet */
 	bool synced;               /* well, at least once */
 	bool watch_wanted;
 };

@@ -75,7 +75,7 @@ struct rule_facts ruleset_facts(const struct ruleset *ruleset)
 	};
 }
 
-/* In a full sync nobody asks for the old ones. */
+/* A full sync does not ask for the old ones. */
 static void note_change(struct ruleset *ruleset, struct service_rules *old,
 			struct service_rules *new)
 {

@@ -33,7 +33,7 @@ struct batch_writer {
 	size_t n_elements;           /* said so far */
 	bool removing;               /* what is gathered are removals */
 	uint32_t clients_number;     /* of the maps that the gathered clients go to */
-	struct batch_owners *owners; /* borrowed; NULL: nobody asks */
+	struct batch_owners *owners; /* borrowed; NULL: not asked for */
 	struct batch_writer_pending *pending[CONTAINER_COUNT];
 };
 

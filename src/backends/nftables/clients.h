@@ -6,7 +6,7 @@
  * table is replaced, or a map because --affinity-clients says another size.
  *
  * Packets write these maps, so what they hold is known only by reading; what that costs grows with
- * the square of their number. Therefore a sync does not do it for longer than CLIENTS_READ_NS, however often it tries; whoever is not
+ * the square of their number. Therefore a sync does not do it for longer than CLIENTS_READ_NS, however often it tries; a client that is not
  * read by then is balanced anew.
  */
 

@@ -10,7 +10,7 @@
  * Where that is not enough, more is noted than was touched:
  *
  *	a container    its keys are ranges, or cannot be read, or there is no room for them
- *	everything     what is no rule, chain or element of ours; too many chains; what nobody heard
+ *	everything     what is no rule, chain or element of ours; too many chains; what was not heard
  */
 
 #include "backends/nftables/element.h"

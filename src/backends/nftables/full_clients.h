@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Maps of clients that are full. The kernel tells nobody when a map has no room for a client; but the rule that writes it
+ * Maps of clients that are full. The kernel does not tell when a map has no room for a client; but the rule that writes it
  * ends there, and the next one notes the service port in set full-clients (layout.c), for LAYOUT_FULL_SECONDS
  * from the last such client on. So a look at that set, which is empty as a rule, is all it takes.
  */

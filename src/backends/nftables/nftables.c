@@ -20,14 +20,14 @@
 #include "kernel/sysctl.h"
 
 /*
- * The nftables backend: what is wanted (state.h), the transaction (table_sync.h), and an ear for
- * foreign hands. Whoever changes table kube-proxy of our family makes us repair what was touched, at
+ * The nftables backend: what is wanted (state.h), the transaction (table_sync.h), and the watch for
+ * changes by other programs. One that changes table kube-proxy of our family makes us repair what was touched, at
  * once the first time and with growing pauses when it happens again and again (pace.h). Three more
  * timers are set when there is reason: for Services that the kernel refused, for chains and lingering
- * elements that nobody uses any more, and for clients that affinity has no room for.
+ * elements that no Service uses any more, and for clients that affinity has no room for.
  */
 
-#define AGE_INTERVAL_NS (60 * CLOCK_NS_PER_SECOND) /* of what nobody uses */
+#define AGE_INTERVAL_NS (60 * CLOCK_NS_PER_SECOND) /* of what no Service uses */
 /* How often full maps of clients are looked for; each is known as such for LAYOUT_FULL_SECONDS. */
 #define FULL_INTERVAL_NS (5 * CLOCK_NS_PER_SECOND)
 #define TABLE_ATTRIBUTE  1 /* of the messages of all kinds: NFTA_TABLE_NAME, NFTA_CHAIN_TABLE... */
@@ -139,7 +139,7 @@ static void on_own_generation(void *arg attr_unused, uint32_t id attr_unused)
 {
 }
 
-/* Nobody can say what was in what we did not hear. */
+/* What we did not hear may have been anything. */
 static void note_unheard(struct backend *backend, const char *words)
 {
 	backend->touched = true;

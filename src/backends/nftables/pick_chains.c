@@ -86,7 +86,7 @@ void pick_chains_begin(struct pick_chains *chains)
 	chains->n = 0;
 	for (enum chain_id id = CHAIN_PICK; id < CHAIN_PICKS_END; id++)
 		for (uint32_t number = 1; number <= PICK_CHAINS_AT_START; number++)
-			use(chains, (struct chain){id, number}); /* once more than anybody does */
+			use(chains, (struct chain){id, number}); /* once more than Services do */
 }
 
 void pick_chains_count(struct pick_chains *chains, const struct element *element, bool up)

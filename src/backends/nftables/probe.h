@@ -10,7 +10,7 @@ struct nft_socket;
 
 /*
  * Writes all kinds of things that the table has to a table of another name, and deletes it, in one
- * transaction: nobody ever sees it. 1, or 0 with what is missing and since which kernel it is
+ * transaction: no other program ever sees it. 1, or 0 with what is missing and since which kernel it is
  * there.
  */
 int probe(struct nft_socket *socket, enum family family, struct err *err);

@@ -39,4 +39,4 @@ void refusals_hurry(struct refusals *refusals, const char *service);
 typedef void refusals_fn(void *arg, const char *service);
 void refusals_each_due(const struct refusals *refusals, int64_t now_ns, refusals_fn *fn, void *arg);
 void refusals_forget_due(struct refusals *refusals, int64_t now_ns);
-int64_t refusals_next_ns(const struct refusals *refusals); /* REFUSALS_NONE: nobody waits */
+int64_t refusals_next_ns(const struct refusals *refusals); /* REFUSALS_NONE: no Service waits */

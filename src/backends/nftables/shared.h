@@ -3,9 +3,9 @@
 
 /*
  * Elements that several service ports may ask for: cluster IPs and local endpoints. Each is counted,
- * and is there as long as somebody asks for it.
+ * and is there as long as a service port asks for it.
  *
- * Local endpoints that may reach themselves linger when nobody asks for them any more, until two rounds of
+ * Local endpoints that may reach themselves linger when no port asks for them any more, until two rounds of
  * shared_age() have passed. A packet asks twice: first for an endpoint, then, on its way out, whether
  * that is the sender itself. One that was led to an endpoint just before it went must still get the
  * second answer, however long it was held up in between; and so must clients that affinity
@@ -34,7 +34,7 @@ struct shared {
 };
 
 void shared_done(struct shared *shared);
-/* Nobody asks for anything any more, but what the kernel has may linger. */
+/* No port asks for anything any more, but what the kernel has may linger. */
 void shared_restart(struct shared *shared);
 void shared_count(struct shared *shared, const struct element *element, bool up);
 /* What is wanted is applied. */

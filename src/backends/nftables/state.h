@@ -63,7 +63,7 @@ void state_write_rules(struct state *state, struct writer *writer, struct chain 
 void state_each_element(struct state *state, bool slots, element_fn *fn, void *arg);
 void state_end(struct state *state, bool success);
 
-/* Removes what nobody has used for a while: a round of pick_chains_age() and of shared_age(). */
+/* Removes what no Service has used for a while: a round of pick_chains_age() and of shared_age(). */
 void state_age(struct state *state, pick_chains_remove_fn *chain, element_fn *element, void *arg);
 bool state_has_idle(const struct state *state);
 size_t state_count_services(const struct state *state); /* that are to have elements */

@@ -17,7 +17,7 @@ static struct layout_facts facts_of(const struct state *state)
 
 /* -- a full sync */
 
-/* Who is told whose the next elements are; NULL: nobody. */
+/* Who is told whose the next elements are; NULL: not told. */
 static void tell_owner(struct writer *writer, const struct port_plan *port)
 {
 	if (writer && writer->by_owner)
@@ -172,7 +172,7 @@ static void compare_service(struct state *state, const struct served *service)
 	element_list_compare(&from, &to, removal, addition, state);
 }
 
-/* Whoever comes after us must not give the ids once more that are given now. */
+/* A daemon that comes after us must not give the ids once more that are given now. */
 static void compare_mark(struct state *state)
 {
 	enum family family = state->settings->family;
@@ -210,7 +210,7 @@ static void rewrite_chain(struct writer *writer, const struct layout_facts *fact
 	layout_rules(writer, facts, id);
 }
 
-/* The rules that lead to `remember` are there only while somebody has affinity. */
+/* The rules that lead to `remember` are there only while a Service has affinity. */
 static void write_remembering(struct state *state, struct writer *writer,
 			      const struct state_delta_ops *ops)
 {

@@ -25,7 +25,7 @@ struct table_full {
 	struct nft_batch *batch;
 	struct state *state;
 	bool by_owner, replace;
-	bool ids_known; /* those that clients were remembered by; else the table is replaced, and nobody is remembered */
+	bool ids_known; /* those that clients were remembered by; else the table is replaced, and no client is remembered */
 	int64_t clients_until_ns; /* then clients are read no more */
 	struct batch_owners owners;
 	size_t n_written; /* elements */

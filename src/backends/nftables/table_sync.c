@@ -156,7 +156,7 @@ static void tell_refused(const struct table_sync *sync, const struct table_full_
 	sync->ops.refused(sync->ops.arg, &refusal);
 }
 
-/* Whoever is to blame stays as it was in the next round, or is left out of it. */
+/* A Service that is to blame stays as it was in the next round, or is left out of it. */
 static size_t leave_out(struct table_sync *sync, int64_t now_ns)
 {
 	cleanup_free struct table_full_culprit *v = NULL;
@@ -451,7 +451,7 @@ void table_sync_run(struct table_sync *sync, const struct plan_delta *delta,
 	ret->duration_ns = clock_now_ns() - start;
 }
 
-/* -- what nobody uses */
+/* -- what no Service uses */
 
 bool table_sync_idle(const struct table_sync *sync)
 {

@@ -43,7 +43,7 @@ void table_sync_run(struct table_sync *sync, const struct plan_delta *delta,
 /* When a Service that was left out wants a sync; REFUSALS_NONE: none does. */
 int64_t table_sync_retry_ns(const struct table_sync *sync);
 
-/* Chains with a number and lingering elements that nobody uses: are there any? A call now and then
+/* Chains with a number and lingering elements that no Service uses: are there any? A call now and then
  * removes them; false: a sync is needed first. */
 bool table_sync_idle(const struct table_sync *sync);
 bool table_sync_age(struct table_sync *sync);
@@ -53,5 +53,5 @@ bool table_sync_age(struct table_sync *sync);
 bool table_sync_has_affinity(const struct table_sync *sync);
 int table_sync_look_for_full(struct table_sync *sync);
 
-/* Deletes table kube-proxy, whoever made it. 1; 0: it was not there. */
+/* Deletes table kube-proxy, by which program it was made does not matter. 1; 0: it was not there. */
 int table_sync_delete(struct nft_socket *socket, enum family family, struct err *err);

@@ -11,7 +11,7 @@
  *	READ    the shared chains are read
  *	ADD     entries that they lack
  *	LAST    one transaction: rules that leave, last rules of chains, the jumps of the base chains, canaries
- *	STALE   chains of services that nobody wants are emptied and deleted
+ *	STALE   chains of services that no plan wants are emptied and deleted
  *
  * Nothing that works is gone for a moment. Where nothing exists nothing is read, and nothing is
  * reachable from a base chain before LAST: what cannot be reached, the kernel does not validate, so
@@ -33,11 +33,11 @@ struct nft_audit_events {
 	 * The kernel refused a Service. It must be in `left` when this returns. False: too many are.
 	 */
 	bool (*refused)(void *arg, const char *key, const struct err *err);
-	/* A chain that nobody wants stays, emptied, because a rule that is not ours leads to it. */
+	/* A chain that no plan wants stays, emptied, because a rule that is not ours leads to it. */
 	void (*held)(void *arg, const char *nat_chain);
 	/* All that others did up to now is known; returns the generation as of then. */
 	uint32_t (*generation)(void *arg);
-	/* Has anybody else changed what is ours since the audit began? */
+	/* Has another program changed what is ours since the audit began? */
 	bool (*disturbed)(void *arg);
 	void *arg;
 };
@@ -75,7 +75,7 @@ struct nft_audit *nft_audit_new(struct nft_link *link, struct ruleset *ruleset,
 struct nft_audit *nft_audit_free(struct nft_audit *audit); /* accepts NULL, returns NULL */
 
 /*
- * The next step; input as for ruleset_fixed(). 1: go on; 0: done. -ESTALE: somebody changed
+ * The next step; input as for ruleset_fixed(). 1: go on; 0: done. -ESTALE: another program changed
  * what was compared, begin again; other errors: the kernel refused what belongs to no Service.
  */
 int nft_audit_step(struct nft_audit *audit, const struct ruleset_input *input, struct err *err);

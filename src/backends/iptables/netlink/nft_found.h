@@ -24,7 +24,7 @@ void nft_found_add(struct nft_found *found, enum table table, const char *chain)
 void nft_found_remove(struct nft_found *found, enum table table, const char *chain);
 
 /*
- * Chains of services that nobody wants, each one before those that its rules may lead to, so that
+ * Chains of services that no plan wants, each one before those that its rules may lead to, so that
  * they can be deleted in this order. Those of the index come first and may lead to each other: they
  * are all emptied before. *at begins at 0; false: no more.
  */

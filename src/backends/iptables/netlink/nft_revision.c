@@ -69,7 +69,7 @@ bool nft_revision_write(struct nft_link *link, const struct rule_chain *wanted)
 {
 	cleanup_free uint64_t *digests = xcalloc(wanted->n + 1, sizeof(*digests));
 	struct revision revision = {.link = link, .wanted = wanted, .digests = digests};
-	struct err ignored; /* whoever fills the chain instead meets it again */
+	struct err ignored; /* the caller fills the chain instead, and meets it again */
 	bool known =
 		wanted->table == TABLE_NAT && chain_spreads(wanted->name) &&
 		nft_link_read(link, wanted->table, wanted->name, &revision.there, &ignored) >= 0 &&

@@ -164,7 +164,7 @@ void nft_state_add(struct nft_state *state, unsigned int chain, uint64_t digest,
 	state->count++;
 }
 
-/* Closes the gap at `at`: whoever behind it may stand nearer to its home moves there. */
+/* Closes the gap at `at`: an entry behind it that may stand nearer to its home moves there. */
 static void remove_at(struct nft_state *state, size_t at)
 {
 	size_t mask = state->size - 1;

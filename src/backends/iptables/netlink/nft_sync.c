@@ -146,7 +146,7 @@ static void sync_everything(struct nft_sync *sync)
 	sync->audit_wanted = sync->audit_asked; /* who asked hears of one of its own */
 }
 
-/* Sends until nobody else comes in between. Tables that are gone took all known handles with them. */
+/* Sends until no other program comes in between. Tables that are gone took all known handles with them. */
 static int send_delta(struct nft_sync *sync, struct nft_txn *txn, struct err *err)
 {
 	int r = -ERESTART;
@@ -177,7 +177,7 @@ static int commit_delta(struct nft_sync *sync, struct nft_txn *txn, struct err *
 /*
  * Why was it refused? A chain that cannot be deleted is kept; a Service that the kernel does not take
  * is left as it is. True: it can be tried again without. What should stand and does not (-ENOENT) is
- * nobody's fault: the kernel is not as we think.
+ * no Service's fault: the kernel is not as we think.
  */
 static bool leave_out(struct nft_sync *sync, const struct err *err)
 {

@@ -29,7 +29,7 @@ struct nft_sync_input {
 	const struct settings *settings;
 	void (*done)(void *arg, const struct backend_result *result);
 	void (*flushed)(void *arg, const char *what); /* tables are gone: a full sync is wanted */
-	void (*repaired)(void *arg); /* what others had changed is right again; NULL: nobody asks */
+	void (*repaired)(void *arg); /* what others had changed is right again; may be NULL */
 	void (*refused)(void *arg,
 			const struct backend_refusal *refusal);   /* as in backend_events */
 	void (*checked)(void *arg, int r, const struct err *err); /* likewise */

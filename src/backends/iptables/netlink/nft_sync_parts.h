@@ -19,8 +19,8 @@ struct event;
  * One audit runs at a time, for one of three reasons:
  *
  *	SYNC        a full sync, or a delta that the kernel did not take. Nothing interrupts it.
- *	REPAIR      of the chains that somebody touched. A sync drops it; the damage stays noted.
- *	BACKGROUND  everything, because notifications were lost or somebody asked. A sync interrupts it.
+ *	REPAIR      of the chains that another program touched. A sync drops it; the damage stays noted.
+ *	BACKGROUND  everything, because notifications were lost or the operator asked. A sync interrupts it.
  *
  * The timer takes the next step of what runs, without delay, or starts the repair that is due. Syncs, steps and looks are
  * tasks of the session: none begins while the kernel works for another one.
@@ -99,7 +99,7 @@ void nft_repair_run_check(void *arg);
 void nft_repair_plan(struct nft_sync *sync);
 /* In a task: up to which generation all is known; 0: that cannot be told. */
 uint32_t nft_repair_generation(void *arg);
-/* Has somebody touched our chains since that was last looked at? */
+/* Has another program touched our chains since that was last looked at? */
 bool nft_repair_disturbed(void *arg);
 /* An audit of everything begins; none runs. */
 void nft_repair_audit(struct nft_sync *sync, enum purpose purpose);

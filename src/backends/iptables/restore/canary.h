@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Empty chains that nobody has a reason to remove: when they are gone, somebody flushed the tables,
+ * Empty chains that no program has a reason to remove: when they are gone, one flushed the tables,
  * and our rules went with them.
  *
  *	CREATE   the chain is created in mangle, nat and filter; a failure is tried again after

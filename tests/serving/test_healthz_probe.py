@@ -34,10 +34,10 @@ def test_a_node_without_its_rules_is_not_ready(host, writer):
     assert body["healthy"] is False and body["nodeEligible"] is True
     assert body["reason"].startswith("IPv")
     assert host.ask("/livez", HEALTH).status == 200
+    host.wait_for(host.metrics, lambda metrics: metrics.get('portolan_healthz_probe_failures_total{probe="rules"}', 0) >= 1)
     host.node.run("touch", "/run/enough")
     hammer.result(60)
     host.wait_for(healthz(host), lambda answer: answer.status == 200)
-    assert host.metrics()['portolan_healthz_probe_failures_total{probe="rules"}'] >= 1
     for line in ('"Not ready: rules are missing"', '"Ready: all rules are there"'):
         host.log.wait_line(line)
 

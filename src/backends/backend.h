@@ -32,6 +32,7 @@ struct backend_result {
 	size_t rules_last[BACKEND_TABLE_COUNT];  /* written now */
 	size_t cleanup_failures; /* since the last result: what no Service needs could not be removed */
 	int64_t duration_ns;
+	int64_t cost_ns; /* of that, without waiting for what else the process does; 0: all of it */
 	struct err err;
 
 	/* about plans: set for observers by daemon/family_sync.c, not by a backend */

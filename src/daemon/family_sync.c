@@ -178,7 +178,8 @@ static void on_synced(void *arg, const struct backend_result *backend_result)
 
 	end_delta(sync, good);
 	add_plans(sync, &with_plans);
-	runner_finished(&sync->runner, good, result->duration_ns, now_ns(sync));
+	runner_finished(&sync->runner, good,
+			result->cost_ns > 0 ? result->cost_ns : result->duration_ns, now_ns(sync));
 	if (!good) {
 		log_failure(sync, result);
 	} else {

@@ -25,6 +25,7 @@ struct nft_session {
 	struct nft_task *first, **last; /* those that wait */
 	bool closing;
 	int64_t since_ns; /* the fiber has the processor */
+	int64_t spent_ns; /* before that, on the task */
 	bool wants_turn;
 	struct nft_session *next_turn;
 };
@@ -37,13 +38,21 @@ static bool in_task(const struct nft_session *session)
 	return fiber_current() == session->fiber;
 }
 
+/* What comes until the fiber is resumed is not its own work. */
+static void wait_for_loop(struct nft_session *session)
+{
+	session->spent_ns += clock_now_ns() - session->since_ns;
+	fiber_wait();
+}
+
 /* -- tasks */
 
 static void run_task(void *arg)
 {
-	const struct nft_session *session = arg;
+	struct nft_session *session = arg;
 
 	session->running->run(session->running->arg);
+	session->spent_ns += clock_now_ns() - session->since_ns;
 }
 
 static void end_task(struct nft_session *session)
@@ -66,6 +75,7 @@ static void start_tasks(struct nft_session *session)
 		session->running = task;
 		nft_listener_hold(session->listener, true);
 		session->since_ns = clock_now_ns();
+		session->spent_ns = 0;
 		fiber_start(session->fiber, run_task, session);
 		if (!fiber_is_busy(session->fiber))
 			end_task(session);
@@ -119,7 +129,7 @@ static void breathe(void *arg)
 	if (session->closing || clock_now_ns() - session->since_ns < BREATHE_NS)
 		return;
 	wake_soon(session);
-	fiber_wait();
+	wait_for_loop(session);
 }
 
 /* -- turns */
@@ -152,7 +162,7 @@ static int begin_turn(void *arg)
 	session->next_turn = NULL;
 	*turn_last = session;
 	turn_last = &session->next_turn;
-	fiber_wait();
+	wait_for_loop(session);
 	if (!session->wants_turn)
 		return 0; /* it was given to us */
 	leave_queue(session);
@@ -181,10 +191,12 @@ static int run_job(void *arg, void (*job)(void *arg), void *job_arg)
 
 	if (in_task(session) && session->closing)
 		return -ECANCELED;
-	if (in_task(session) && worker_start(session->worker, job, job_arg) == 0)
-		fiber_wait();
-	else
+	if (in_task(session) && worker_start(session->worker, job, job_arg) == 0) {
+		wait_for_loop(session);
+		session->spent_ns += worker_job_ns(session->worker);
+	} else {
 		job(job_arg);
+	}
 	return 0;
 }
 
@@ -252,4 +264,9 @@ struct nft_socket *nft_session_socket(const struct nft_session *session)
 struct nft_listener *nft_session_listener(const struct nft_session *session)
 {
 	return session->listener;
+}
+
+int64_t nft_session_spent_ns(const struct nft_session *session)
+{
+	return session->spent_ns;
 }

@@ -10,6 +10,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/oom.h"
 #include "base/util.h"
 
@@ -30,6 +31,7 @@ struct worker {
 	worker_fn *job; /* NULL: there is none */
 	void *arg;
 	bool quit;
+	int64_t job_ns; /* that the last one took */
 };
 
 /* -- the thread */
@@ -45,11 +47,12 @@ static bool next_job(struct worker *worker, worker_fn **ret_job, void **ret_arg)
 	return *ret_job;
 }
 
-static void job_done(struct worker *worker)
+static void job_done(struct worker *worker, int64_t took_ns)
 {
 	const uint64_t one = 1;
 
 	pthread_mutex_lock(&worker->lock);
+	worker->job_ns = took_ns;
 	(void)!write(worker->fd, &one, sizeof(one));
 	worker->job = NULL;
 	pthread_cond_signal(&worker->changed);
@@ -63,8 +66,10 @@ static void *work(void *data)
 	void *arg;
 
 	while (next_job(worker, &job, &arg)) {
+		int64_t began = clock_now_ns();
+
 		job(arg);
-		job_done(worker);
+		job_done(worker, clock_now_ns() - began);
 	}
 	return NULL;
 }
@@ -173,4 +178,14 @@ void worker_join(struct worker *worker)
 	pthread_mutex_unlock(&worker->lock);
 	worker->in_hand = false;
 	forget_signal(worker);
+}
+
+int64_t worker_job_ns(struct worker *worker)
+{
+	int64_t took;
+
+	pthread_mutex_lock(&worker->lock);
+	took = worker->job_ns;
+	pthread_mutex_unlock(&worker->lock);
+	return took;
 }

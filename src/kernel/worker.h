@@ -27,3 +27,5 @@ struct worker *worker_free(struct worker *worker);
 int worker_start(struct worker *worker, worker_fn *job, void *arg);
 /* Waits for the job in hand, if there is one: ready() is not called for it, and no other may start. Accepts NULL. */
 void worker_join(struct worker *worker);
+/* How long the last job took. */
+int64_t worker_job_ns(struct worker *worker);

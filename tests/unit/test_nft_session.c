@@ -6,6 +6,7 @@
 #include <event2/event.h>
 #include <sys/resource.h>
 
+#include "base/clock.h"
 #include "base/fiber.h"
 #include "kernel/nft_dump.h"
 #include "kernel/nft_session.h"
@@ -311,6 +312,43 @@ static void who_breathes_lets_the_loop_go_on(void **state)
 	assert_true(world->n_ticks >= 3);
 }
 
+#define BUSY_NS (30 * CLOCK_NS_PER_MS)
+
+/* The loop does other things for a while. */
+static void be_busy(evutil_socket_t fd attr_unused, short what attr_unused, void *arg)
+{
+	struct world *world = arg;
+	int64_t until = clock_now_ns() + BUSY_NS;
+
+	while (clock_now_ns() < until)
+		;
+	world->other_done = true;
+}
+
+static void work_beside(void *arg)
+{
+	struct world *world = arg;
+
+	while (!world->other_done)
+		fiber_breathe();
+}
+
+static void what_the_loop_does_meanwhile_costs_a_task_nothing(void **state)
+{
+	struct world *world = *state;
+	struct event *busy = evtimer_new(world->loop, be_busy, world);
+	int64_t began = clock_now_ns(), took;
+
+	evtimer_add(busy, &(const struct timeval){0});
+	world->task = (struct nft_task){work_beside, note_done, world};
+	nft_session_run(world->session, &world->task);
+	wait_for(world, &world->done);
+	took = clock_now_ns() - began;
+	assert_true(nft_session_spent_ns(world->session) > 0);
+	assert_true(nft_session_spent_ns(world->session) <= took - BUSY_NS);
+	event_free(busy);
+}
+
 /* -- the end */
 
 static void commit_twice(void *arg)
@@ -424,6 +462,7 @@ int main(void)
 		TEST(nothing_of_ours_disturbs_a_long_list),
 		TEST(is_told_between_tasks),
 		TEST(who_breathes_lets_the_loop_go_on),
+		TEST(what_the_loop_does_meanwhile_costs_a_task_nothing),
 		TEST(an_end_waits_for_the_kernel_and_for_nothing_else),
 		TEST(who_waits_for_its_turn_can_end),
 		TEST(who_has_just_got_its_turn_can_end),

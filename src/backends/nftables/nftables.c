@@ -298,6 +298,7 @@ static void sync_done(void *arg)
 	struct backend *backend = arg;
 
 	backend->in_sync = false;
+	backend->result.cost_ns = nft_session_spent_ns(backend->session);
 	if (backend->result.error == 0) {
 		log_sync_repair(backend);
 		tell_full(backend);

@@ -129,8 +129,10 @@ static void on_task_done(void *arg)
 {
 	struct nft_sync *sync = arg;
 
+	sync->cost_ns += nft_session_spent_ns(sync->session);
 	if (!sync->finished)
 		return;
+	sync->result.cost_ns = sync->cost_ns;
 	sync->finished = false;
 	sync->delta = NULL;
 	sync->input.done(sync->input.arg, &sync->result);
@@ -263,6 +265,7 @@ static void run_sync(void *arg)
 	const struct plan_delta *delta = sync->delta;
 
 	give_way(sync);
+	sync->cost_ns = 0;
 	sync->syncing = true;
 	sync->started_ns = clock_now_ns();
 	memcpy(sync->n_rules_before, sync->link.n_rules, sizeof(sync->n_rules_before));

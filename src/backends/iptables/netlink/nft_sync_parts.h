@@ -65,6 +65,7 @@ struct nft_sync {
 	const struct plan_delta *delta; /* NULL: none was asked for */
 	bool syncing;                   /* it has begun */
 	bool finished;                  /* and is over, which is to be told */
+	int64_t cost_ns;                /* of its tasks so far */
 	struct backend_result result;
 	int64_t started_ns;
 	struct ruleset_begun begun;

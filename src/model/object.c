@@ -52,6 +52,8 @@ void object_unref(struct object object)
 
 bool object_equal(struct object a, struct object b)
 {
+	if (a.service == b.service)
+		return true; /* the same one, of whichever kind */
 	switch (a.kind) {
 	case OBJECT_SERVICE:
 		return service_equal(a.service, b.service, FAMILY_IPV4) &&

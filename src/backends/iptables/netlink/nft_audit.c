@@ -652,6 +652,7 @@ void nft_audit_interrupt(struct nft_audit *audit)
 					    : 0;
 
 	nft_link_reset(audit->link);
+	audit->own.interrupted = true;
 	rule_list_done(&audit->list);
 	for (size_t i = 0; i < n && audit->all; i++) {
 		char *key = arena_strdup(audit->names, ruleset_service_key(audit->ruleset, i));

@@ -85,7 +85,7 @@ static void write_chain(const struct nft_own *own, const struct rule_chain *chai
 	const char *subject = "";
 
 	nft_link_new_chain(own->link, chain->table, chain->name);
-	if (there)
+	if (there || own->interrupted)
 		nft_link_flush(own->link, chain->table, chain->name);
 	for (size_t i = 0; i < chain->n; i++) {
 		if (is_left(own, chain->items[i]))

@@ -197,14 +197,21 @@ static int send(struct nft_audit *audit, uint32_t generation, struct err *err)
 	return -EAGAIN;
 }
 
+/* The Service in hand begins again with its first chain, which a former piece may have written. */
+static void drop_piece(struct nft_audit *audit)
+{
+	nft_link_reset(audit->link);
+	rule_list_done(&audit->list);
+	audit->own.interrupted = true;
+}
+
 /* Sends what OWN or ADD put together; when it was refused, goes back to where that began. */
 static int send_piece(struct nft_audit *audit, struct err *err)
 {
 	int r = send(audit, 0, err);
 
 	if (r == -EAGAIN) {
-		nft_link_reset(audit->link);
-		rule_list_done(&audit->list);
+		drop_piece(audit);
 		audit->at = audit->piece;
 		return 1;
 	}
@@ -651,9 +658,7 @@ void nft_audit_interrupt(struct nft_audit *audit)
 		   : audit->step > STEP_OWN ? ruleset_n_services(audit->ruleset)
 					    : 0;
 
-	nft_link_reset(audit->link);
-	audit->own.interrupted = true;
-	rule_list_done(&audit->list);
+	drop_piece(audit);
 	for (size_t i = 0; i < n && audit->all; i++) {
 		char *key = arena_strdup(audit->names, ruleset_service_key(audit->ruleset, i));
 

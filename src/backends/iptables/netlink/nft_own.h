@@ -29,7 +29,7 @@ struct nft_own {
 	struct nft_link *link;
 	const struct map *left;
 	struct nft_found *found;
-	bool interrupted; /* within a Service: chains of it that were not found may have been written */
+	bool interrupted; /* in a Service: chains of it that were not found may have been written */
 	nft_difference_fn *differs;
 	void *arg;
 };

@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -52,6 +53,8 @@ struct daemon {
 	bool node_known;        /* as well as it ever will be */
 	bool waited;            /* for another instance to end */
 	bool in_turn;           /* no other instance writes rules */
+
+	char node_ips[NODE_IPS_TEXT_MAX]; /* of the Node when it was known */
 
 	bool listed; /* the source has reported all that there was */
 	bool ended;
@@ -370,6 +373,7 @@ static void on_node_known(void *arg)
 	struct daemon *daemon = arg;
 
 	daemon->node_known = true;
+	node_print_ips(model_node(daemon->model), daemon->node_ips);
 	look_at_host(daemon);
 	begin_in_turn(daemon);
 }
@@ -455,26 +459,32 @@ static bool same_pod_cidrs(const struct node *a, const struct node *b)
 }
 
 /*
- * Rules stand on facts of the Node as it was at the start. Of what changes later only the zone is
- * followed; new podCIDRs need a new start, a new address waits for the next one.
+ * Rules stand on facts of the Node as it was when the start went on. Of what changes later only the
+ * zone is followed. Other addresses or podCIDRs need a new start, and so does a Node that went, as
+ * in kube-proxy: rules stay, and whoever supervises us decides when. NULL: it went.
  */
 static void compare_node(struct daemon *daemon, const struct node *node)
 {
-	struct node_ips before;
-	struct node_ips now;
+	char now[NODE_IPS_TEXT_MAX];
+	char reason[2 * NODE_IPS_TEXT_MAX + 32];
 
-	if (daemon->config->detect_mode == DETECT_NODE_CIDR &&
+	if (!node) {
+		fail(daemon, "The Node was deleted, a new start is needed",
+		     daemon->config->node_name);
+		return;
+	}
+	if (daemon->family_set && daemon->config->detect_mode == DETECT_NODE_CIDR &&
 	    !same_pod_cidrs(family_set_node(daemon->family_set), node)) {
 		fail(daemon, "The Node's podCIDRs changed, a new start is needed",
 		     "podCIDRs differ from those at the start");
 		return;
 	}
-	config_node_ips(daemon->config, model_node(daemon->model), &before);
-	config_node_ips(daemon->config, node, &now);
-	for (enum family family = 0; family < FAMILY_COUNT; family++)
-		if (!addr_equal(&before.addr[family], &now.addr[family]))
-			log_warning("The Node's address changed, keeping the one of the start",
-				    KV("ipFamily", LOG_STR(family_name(family))));
+	node_print_ips(node, now);
+	if (streq(now, daemon->node_ips))
+		return;
+	snprintf(reason, sizeof(reason), "at the start: %s; now: %s",
+		 *daemon->node_ips ? daemon->node_ips : "none", *now ? now : "none");
+	fail(daemon, "The Node's addresses changed, a new start is needed", reason);
 }
 
 /* NULL: it is gone. */
@@ -482,13 +492,10 @@ static void set_node(struct daemon *daemon, struct node *node)
 {
 	bool zone_changed;
 
-	if (!node)
-		log_warning("The Node is gone, keeping its last known facts",
-			    KV("node", LOG_STR(daemon->config->node_name)));
-	else if (daemon->family_set)
+	if (daemon->node_known && !daemon->ended)
 		compare_node(daemon, node);
 	zone_changed = model_set_node(daemon->model, node);
-	if (!daemon->family_set)
+	if (!daemon->node_known)
 		node_wait_look(daemon->node_wait, daemon->config);
 	else if (zone_changed)
 		family_set_request_full(daemon->family_set);

@@ -4,7 +4,8 @@
 /*
  * The start waits for the Node, as kube-proxy's does: until it is known whether there is one, then
  * for its addresses, and in mode NodeCIDR for its podCIDRs. Without addresses it goes on after a
- * while; without podCIDRs there is nothing to tell local traffic by, and it cannot.
+ * while (and ends when they come, see compare_node() in daemon.c); without podCIDRs there is nothing
+ * to tell local traffic by, and it cannot.
  *
  * Addresses are not waited for where there is no hope: the server does not let us read the Node, or has not
  * answered for as long, or the source is a folder.

@@ -419,11 +419,8 @@ unsigned int model_remove_slice(struct model *model, const char *key)
 
 bool model_set_node(struct model *model, struct node *node)
 {
-	bool zone_changed;
+	bool zone_changed = !streq(model_zone(model), node ? node->zone : "");
 
-	if (!node)
-		return false;
-	zone_changed = !streq(model_zone(model), node->zone);
 	node_unref(model->node);
 	model->node = node;
 	return zone_changed;

@@ -40,9 +40,9 @@ unsigned int model_remove_service(struct model *model, const char *key);
 unsigned int model_set_slice(struct model *model, struct slice *slice);
 unsigned int model_remove_slice(struct model *model, const char *key); /* unknown: no change */
 
-/* NULL: the Node is gone, the last known facts stay. True: the zone changed, a full sync is due. */
+/* NULL: it is gone. True: the zone changed, a full sync is due. */
 bool model_set_node(struct model *model, struct node *node);
-const struct node *model_node(const struct model *model); /* NULL: never seen */
+const struct node *model_node(const struct model *model); /* NULL: there is none */
 const char *model_zone(const struct model *model);        /* "" when unknown */
 
 /*

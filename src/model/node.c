@@ -49,3 +49,21 @@ const struct addr *node_primary_address(const struct node *node, enum family fam
 			return &node->addresses[i];
 	return NULL;
 }
+
+void node_print_ips(const struct node *node, char ret[NODE_IPS_TEXT_MAX])
+{
+	const struct addr *primary = node && node->n_addresses ? &node->addresses[0] : NULL;
+	const struct addr *other;
+	size_t n;
+
+	*ret = '\0';
+	if (!primary)
+		return;
+	n = addr_print(primary, ret);
+	other = node_primary_address(node,
+				     primary->family == FAMILY_IPV4 ? FAMILY_IPV6 : FAMILY_IPV4);
+	if (!other)
+		return;
+	ret[n] = ',';
+	addr_print(other, ret + n + 1);
+}

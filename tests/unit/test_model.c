@@ -402,15 +402,15 @@ static void node_newest_object_is_returned(void **state)
 	assert_true(model_node(model)->being_deleted);
 }
 
-static void node_deletion_keeps_the_last_known_facts(void **state)
+static void node_deletion_leaves_no_node_and_no_zone(void **state)
 {
 	struct model *model = *state;
 
 	assert_false(model_set_node(model, NULL));
 	model_set_node(model, node_in_zone("zone-a"));
-	assert_false(model_set_node(model, NULL));
-	assert_string_equal(model_zone(model), "zone-a");
-	assert_non_null(model_node(model));
+	assert_true(model_set_node(model, NULL));
+	assert_string_equal(model_zone(model), "");
+	assert_null(model_node(model));
 }
 
 static void model_may_be_freed_with_changes_pending(void **state attr_unused)
@@ -447,7 +447,7 @@ int main(void)
 		MODEL_TEST(count_falls_when_the_service_goes),
 		MODEL_TEST(node_zone_change_asks_for_a_full_sync),
 		MODEL_TEST(node_newest_object_is_returned),
-		MODEL_TEST(node_deletion_keeps_the_last_known_facts),
+		MODEL_TEST(node_deletion_leaves_no_node_and_no_zone),
 		cmocka_unit_test(model_may_be_freed_with_changes_pending),
 	};
 

@@ -40,6 +40,32 @@ static void primary_address_is_the_first_of_its_family(void **state attr_unused)
 	node_unref(node);
 }
 
+static void assert_ips(const char *const *addresses, size_t n, const char *wanted)
+{
+	struct node *node = make_node(addresses, n);
+	char text[NODE_IPS_TEXT_MAX];
+
+	node_print_ips(node, text);
+	assert_string_equal(text, wanted);
+	node_unref(node);
+}
+
+static void ips_are_the_primary_address_and_the_first_of_the_other_family(void **state attr_unused)
+{
+	static const char *const mixed[] = {"fd00::5", "fd00::6", "10.0.0.5", "1.2.3.4"};
+	static const char *const longest[] = {"1111:2222:3333:4444:5555:6666:7777:8888",
+					      "255.255.255.255"};
+	char text[NODE_IPS_TEXT_MAX];
+
+	assert_ips(mixed, ARRAY_SIZE(mixed), "fd00::5,10.0.0.5");
+	assert_ips(&mixed[2], 2, "10.0.0.5");
+	assert_ips(mixed, 2, "fd00::5");
+	assert_ips(longest, 2, "1111:2222:3333:4444:5555:6666:7777:8888,255.255.255.255");
+	assert_ips(mixed, 0, "");
+	node_print_ips(NULL, text);
+	assert_string_equal(text, "");
+}
+
 static void nodes_are_equal_when_all_facts_are(void **state attr_unused)
 {
 	static const char *const addresses[] = {"10.0.0.5", "1.2.3.4"};
@@ -72,6 +98,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(new_node_knows_nothing_but_its_name),
 		cmocka_unit_test(primary_address_is_the_first_of_its_family),
+		cmocka_unit_test(ips_are_the_primary_address_and_the_first_of_the_other_family),
 		cmocka_unit_test(nodes_are_equal_when_all_facts_are),
 	};
 

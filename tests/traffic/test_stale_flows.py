@@ -188,7 +188,7 @@ def test_the_first_packet_came_before_the_first_endpoint(cluster, talk, family):
 
 
 def test_all_endpoints_are_gone_and_others_come(cluster, talk, family):
-    """kube-proxy keeps these flows: while there is no endpoint nothing says that they are stale."""
+    """kube-proxy keeps those to the NodePort until others come."""
     service = cluster.serve(dns(123, cluster.pods[1:2]))
     talks = [talk(*way) for way in ways(cluster, service, family)]
     reach(talks, cluster.pods[1])
@@ -198,6 +198,54 @@ def test_all_endpoints_are_gone_and_others_come(cluster, talk, family):
     service.pods = cluster.pods[2:3]
     cluster.serve(service)
     reach(talks, cluster.pods[2])
+
+
+STREAM = """
+import errno, socket, sys, time
+address, port = sys.argv[1], int(sys.argv[2])
+with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM) as client:
+    client.connect((address, port))
+    client.settimeout(0.02)
+    last = None
+    while True:
+        try:
+            client.send(b"datum")
+            heard = client.recv(100).decode().split()[0]
+            time.sleep(0.02)
+        except TimeoutError:
+            continue
+        except OSError as error:
+            heard = errno.errorcode[error.errno]
+            time.sleep(0.02)
+        if heard != last:
+            print(heard, flush=True)
+        last = heard
+"""
+
+
+class Stream:
+    """A client that sends fifty packets a second from one socket whatever comes back, so that its flow never expires; and who
+    answers, a line for each change."""
+
+    def __init__(self, request, place, address, port):
+        _pid, self.log = begin(request, getattr(place, "namespace", place), STREAM, address, str(port))
+        self.seen = 0
+
+    def wait(self, heard):
+        self.log.wait_line(f"^{heard}$", self.seen)
+        self.seen = len(self.log.lines)
+
+
+def test_a_stream_that_never_pauses_follows_its_service(cluster, family, request):
+    """Endpoints are replaced, all go, one comes: no pause of the client ever lets its flow expire."""
+    service = cluster.serve(dns(130, cluster.pods[1:2]))
+    streams = [Stream(request, *way) for way in ways(cluster, service, family)]
+    for pods, heard in [(cluster.pods[1:2], cluster.pods[1].name), (cluster.pods[2:3], cluster.pods[2].name),
+                        ([], "ECONNREFUSED"), (cluster.pods[1:2], cluster.pods[1].name)]:
+        service.pods = pods
+        cluster.serve(service)
+        for stream in streams:
+            stream.wait(heard)
 
 
 def test_a_service_is_deleted_and_made_again(cluster, talk, family):

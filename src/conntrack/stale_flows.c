@@ -37,6 +37,9 @@ struct known_port {
 	size_t n_fronts;
 	struct targets all;     /* endpoints, whatever their state */
 	struct targets serving; /* those that serve */
+	struct targets
+		left; /* those that it had when flows were last looked for, and has no more */
+	bool fresh;   /* it was not known then: others may have left it */
 };
 
 struct known_service {
@@ -123,6 +126,21 @@ static struct targets without(const struct targets *a, const struct targets *b)
 	return left;
 }
 
+/* Those of both; for the caller to free. */
+static struct targets together(const struct targets *a, const struct targets *b)
+{
+	struct targets all = {.v = xcalloc(MAX(a->n + b->n, 1), sizeof(struct target))};
+
+	for (size_t i = 0; i < a->n; i++)
+		all.v[all.n++] = a->v[i];
+	for (size_t i = 0; i < b->n; i++)
+		if (!has_target(a, &b->v[i]))
+			all.v[all.n++] = b->v[i];
+	if (all.n > 1)
+		qsort(all.v, all.n, sizeof(*all.v), compare_targets);
+	return all;
+}
+
 /* -- what is remembered of a service */
 
 static struct known_service *known_service_free(struct known_service *service)
@@ -134,6 +152,7 @@ static struct known_service *known_service_free(struct known_service *service)
 		free(service->ports[i].fronts);
 		free(service->ports[i].all.v);
 		free(service->ports[i].serving.v);
+		free(service->ports[i].left.v);
 	}
 	free(service->ports);
 	free(service->key);
@@ -300,45 +319,53 @@ static void join_judgements(struct stale_flows *flows, size_t n_old)
 		sort_judgements(flows->judgements, flows->n_judgements);
 }
 
-static void judge_udp_port(struct stale_flows *flows, const struct known_port *port)
+/* Flows to endpoints that a port has or had. Without any only an earlier judgement is replaced. */
+static void judge_own(struct stale_flows *flows, const struct front *front,
+		      const struct targets *targets)
 {
-	for (size_t i = 0; i < port->n_fronts; i++)
-		add_judgement(flows, &port->fronts[i],
-			      port->serving.n > 0 ? JUDGE_NOT_IN : JUDGE_TRANSLATED,
-			      &port->serving);
+	if (targets->n > 0 || flows->unfinished)
+		add_judgement(flows, front, JUDGE_IN, targets);
 }
 
 /*
- * A port that was not watched before: it is not known which endpoints have left it, but whatever goes elsewhere from an
- * address of the Service was sent there by its rules. Of a port of all addresses that cannot be said:
- * other programs translate, too.
+ * Flows to an address of the Service are its own: whatever goes where no endpoint serves is stale,
+ * also when nobody translated it. A NodePort is a port of any address, and other programs translate,
+ * too: where no endpoint serves only flows to endpoints that it has or had are known to be its own.
  */
-static void judge_new_tcp_port(struct stale_flows *flows, const struct known_port *port)
+static void judge_udp_front(struct stale_flows *flows, const struct known_port *port,
+			    const struct front *front)
+{
+	struct targets had;
+
+	if (port->serving.n > 0 || !front->any_addr) {
+		add_judgement(flows, front, JUDGE_NOT_IN, &port->serving);
+		return;
+	}
+	had = together(&port->all, &port->left);
+	judge_own(flows, front, &had);
+	free(had.v);
+}
+
+/*
+ * Of a fresh port it is not known which endpoints have left it, but whatever goes elsewhere from an
+ * address of the Service was sent there by its rules. Of a NodePort that cannot be said, see above.
+ */
+static void judge_tcp_front(struct stale_flows *flows, const struct known_port *port,
+			    const struct front *front)
+{
+	if (port->fresh && !front->any_addr)
+		add_judgement(flows, front, JUDGE_ELSEWHERE, &port->all);
+	else
+		judge_own(flows, front, &port->left);
+}
+
+static void judge_present_port(struct stale_flows *flows, const struct known_port *port)
 {
 	for (size_t i = 0; i < port->n_fronts; i++)
-		if (!port->fronts[i].any_addr)
-			add_judgement(flows, &port->fronts[i], JUDGE_ELSEWHERE, &port->all);
-}
-
-static void judge_tcp_port(struct stale_flows *flows, const struct known_port *port,
-			   const struct known_port *before)
-{
-	struct targets left = without(&before->all, &port->all);
-
-	for (size_t i = 0; i < port->n_fronts && left.n > 0; i++)
-		add_judgement(flows, &port->fronts[i], JUDGE_IN, &left);
-	free(left.v);
-}
-
-static void judge_present_port(struct stale_flows *flows, const struct known_port *port,
-			       const struct known_port *before)
-{
-	if (port->protocol == IPPROTO_UDP)
-		judge_udp_port(flows, port);
-	else if (before)
-		judge_tcp_port(flows, port, before);
-	else
-		judge_new_tcp_port(flows, port);
+		if (port->protocol == IPPROTO_UDP)
+			judge_udp_front(flows, port, &port->fronts[i]);
+		else
+			judge_tcp_front(flows, port, &port->fronts[i]);
 }
 
 static bool has_front(const struct known_service *service, const struct front *front)
@@ -365,25 +392,49 @@ static bool front_is_in_use(const struct stale_flows *flows, const char *key,
 	return false;
 }
 
-/* Fronts of UDP that no Service has any more. */
+/* Fronts of UDP that no Service has any more; for NodePorts see judge_udp_front(). */
 static void judge_gone(struct stale_flows *flows, const struct known_service *before)
 {
-	static const struct targets none = {0};
-
 	for (size_t i = 0; before && i < before->n_ports; i++) {
 		const struct known_port *port = &before->ports[i];
+		struct targets had = together(&port->all, &port->left);
 
-		for (size_t j = 0; j < port->n_fronts && port->protocol == IPPROTO_UDP; j++)
-			if (!front_is_in_use(flows, before->key, &port->fronts[j]))
-				add_judgement(flows, &port->fronts[j], JUDGE_TRANSLATED, &none);
+		for (size_t j = 0; j < port->n_fronts && port->protocol == IPPROTO_UDP; j++) {
+			const struct front *front = &port->fronts[j];
+
+			if (front_is_in_use(flows, before->key, front))
+				continue;
+			if (front->any_addr)
+				judge_own(flows, front, &had);
+			else
+				add_judgement(flows, front, JUDGE_TRANSLATED, &had);
+		}
+		free(had.v);
 	}
+}
+
+/* What a port was before, as far as flows of then were not looked for. */
+static void note_past(const struct stale_flows *flows, const struct known_port *before,
+		      struct known_port *now)
+{
+	struct targets had;
+
+	now->fresh = !before || (flows->unfinished && before->fresh);
+	if (!before)
+		return;
+	had = flows->unfinished ? together(&before->all, &before->left)
+				: copy_targets(&before->all);
+	now->left = without(&had, &now->all);
+	free(had.v);
 }
 
 static void note_service(struct stale_flows *flows, struct known_service *before,
 			 struct known_service *now)
 {
-	for (size_t i = 0; now && i < now->n_ports; i++)
-		judge_present_port(flows, &now->ports[i], find_port(before, &now->ports[i]));
+	for (size_t i = 0; now && i < now->n_ports; i++) {
+		note_past(flows, find_port(before, &now->ports[i]), &now->ports[i]);
+		judge_present_port(flows, &now->ports[i]);
+	}
 	if (before)
 		map_remove(&flows->services, before->key);
 	if (now)

@@ -12,8 +12,12 @@
  *   - UDP to an address and port of a service: stale unless it goes to an endpoint that serves
  *     (terminating or not; policies and hints do not count, as for TCP). Never translated counts as
  *     stale too: the first packet came before there were endpoints.
- *   - UDP to a service without any endpoint that serves, or to an address and port that no service
- *     has any more: stale if it was translated. kube-proxy leaves these.
+ *   - UDP to a NodePort of a service without any endpoint that serves: stale if it goes to one that
+ *     the service has, or had before this sync. A NodePort is a port of any address, so who else
+ *     translates it, or what goes to that port of another host, is none of our business. (kube-proxy
+ *     leaves all of these until there is an endpoint.)
+ *   - UDP to an address and port that no service has any more: stale if it was translated; to such a
+ *     NodePort as above. (kube-proxy v1.37 leaves these.)
  *   - TCP, only if asked for (--terminate-connections, or the Service's annotation): to an endpoint
  *     that has left the service altogether. One that terminates keeps its connections to the end.
  *

@@ -146,7 +146,99 @@ static void udp_without_any_endpoint_left_is_stale(void **state attr_unused)
 	assert_true(synced(&lab));
 	UDP_STALE(CLUSTER, 53, POD);
 	UDP_STALE(NODE, NODE_PORT, POD);
-	UDP_STAYS(CLUSTER, 53, ""); /* refused by a rule, not sent into the void */
+	UDP_STALE(CLUSTER, 53, ""); /* its next packet is refused by a rule */
+	lab_done(&lab);
+}
+
+/* TestServiceWithoutEndpoints of kube-proxy, where the Service never had one. */
+static void service_without_endpoints(void **state attr_unused)
+{
+	static const char *const fronts[] = {CLUSTER, VIP, EXTERNAL};
+	struct lab lab = lab_new(TERMINATE_NONE);
+
+	set_service(&lab, PROTOCOL_UDP);
+	assert_true(synced(&lab));
+	for (size_t i = 0; i < ARRAY_SIZE(fronts); i++) {
+		UDP_STALE(fronts[i], 53, POD);
+		UDP_STALE(fronts[i], 53, OTHER_POD);
+		UDP_STALE(fronts[i], 53, "");
+		UDP_STAYS(fronts[i], 54, POD);
+		assert_false(is_stale(&lab, IPPROTO_TCP, fronts[i], 53, POD));
+	}
+	UDP_STAYS(NODE, NODE_PORT, POD);
+	lab_done(&lab);
+}
+
+/* The number of a NodePort is a port of other hosts, too, and of rules of other programs. */
+static void node_port_without_endpoints_lets_go_only_of_its_own_flows(void **state attr_unused)
+{
+	struct lab lab = lab_new(TERMINATE_NONE);
+
+	set_service(&lab, PROTOCOL_UDP);
+	set_endpoint(&lab, PROTOCOL_UDP, POD, BUILD_READY);
+	synced(&lab);
+	set_endpoint(&lab, PROTOCOL_UDP, NULL, 0);
+	assert_true(synced(&lab));
+	UDP_STALE(NODE, NODE_PORT, POD);
+	UDP_STAYS("203.0.113.9", NODE_PORT, "");        /* to another host */
+	UDP_STAYS(NODE, NODE_PORT, "");                 /* nobody translated it */
+	UDP_STAYS(NODE, NODE_PORT, OTHER_POD);          /* a rule of another program did */
+	UDP_STAYS("203.0.113.9", NODE_PORT, OTHER_POD); /* likewise */
+	model_remove_service(lab.model, KEY);
+	stale_flows_defer(lab.flows);
+	assert_true(synced(&lab));
+	UDP_STALE(NODE, NODE_PORT, POD);
+	UDP_STAYS(NODE, NODE_PORT, OTHER_POD);
+	UDP_STAYS("203.0.113.9", NODE_PORT, "");
+	lab_done(&lab);
+}
+
+static void endpoints_that_leave_one_after_the_other_before_flows_are_looked_for_all_count(
+	void **state attr_unused)
+{
+	static const uint8_t numbers[] = {IPPROTO_UDP, IPPROTO_TCP};
+	static const enum protocol protocols[] = {PROTOCOL_UDP, PROTOCOL_TCP};
+
+	for (size_t i = 0; i < ARRAY_SIZE(protocols); i++) {
+		struct lab lab = lab_new(TERMINATE_ENDPOINT_REMOVED);
+
+		set_service(&lab, protocols[i]);
+		set_endpoint(&lab, protocols[i], POD, BUILD_READY);
+		synced(&lab); /* flows are looked for */
+		set_endpoint(&lab, protocols[i], OTHER_POD, BUILD_READY);
+		synced(&lab);
+		stale_flows_defer(lab.flows);
+		set_endpoint(&lab, protocols[i], NULL, 0);
+		assert_true(synced(&lab));
+		assert_true(is_stale(&lab, numbers[i], NODE, NODE_PORT, POD));
+		assert_true(is_stale(&lab, numbers[i], NODE, NODE_PORT, OTHER_POD));
+		assert_true(is_stale(&lab, numbers[i], CLUSTER, 53, POD));
+		stale_flows_defer(lab.flows);
+		set_endpoint(&lab, protocols[i], POD, BUILD_READY); /* it is back */
+		assert_true(synced(&lab));
+		assert_false(is_stale(&lab, numbers[i], NODE, NODE_PORT, POD));
+		assert_true(is_stale(&lab, numbers[i], NODE, NODE_PORT, OTHER_POD));
+		lab_done(&lab);
+	}
+}
+
+static void tcp_of_a_fresh_service_is_cut_although_it_changes_before_flows_are_looked_for(
+	void **state attr_unused)
+{
+	struct lab lab = lab_new(TERMINATE_ENDPOINT_REMOVED);
+
+	set_service(&lab, PROTOCOL_TCP);
+	set_endpoint(&lab, PROTOCOL_TCP, POD, BUILD_READY);
+	assert_true(synced(&lab));
+	stale_flows_defer(lab.flows);
+	set_endpoint(&lab, PROTOCOL_TCP, OTHER_POD, BUILD_READY);
+	assert_true(synced(&lab));
+	assert_true(
+		is_stale(&lab, IPPROTO_TCP, CLUSTER, 53, "10.244.3.3")); /* of an earlier life */
+	assert_true(is_stale(&lab, IPPROTO_TCP, CLUSTER, 53, POD));
+	assert_true(is_stale(&lab, IPPROTO_TCP, NODE, NODE_PORT, POD));
+	assert_false(is_stale(&lab, IPPROTO_TCP, NODE, NODE_PORT, "10.244.3.3"));
+	assert_false(is_stale(&lab, IPPROTO_TCP, CLUSTER, 53, OTHER_POD));
 	lab_done(&lab);
 }
 
@@ -301,6 +393,12 @@ int main(void)
 		cmocka_unit_test(udp_that_came_before_any_endpoint_is_stale),
 		cmocka_unit_test(endpoints_that_serve_keep_their_flows),
 		cmocka_unit_test(udp_without_any_endpoint_left_is_stale),
+		cmocka_unit_test(service_without_endpoints),
+		cmocka_unit_test(node_port_without_endpoints_lets_go_only_of_its_own_flows),
+		cmocka_unit_test(
+			endpoints_that_leave_one_after_the_other_before_flows_are_looked_for_all_count),
+		cmocka_unit_test(
+			tcp_of_a_fresh_service_is_cut_although_it_changes_before_flows_are_looked_for),
 		cmocka_unit_test(udp_to_a_service_that_went_away_is_stale),
 		cmocka_unit_test(udp_to_an_address_that_moved_is_judged_by_the_new_owner),
 		cmocka_unit_test(tcp_and_sctp_are_left_alone),

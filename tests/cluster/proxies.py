@@ -34,6 +34,9 @@ PERSISTENCE = 30
 MARKER = ('Service', 'default', 'marker')
 MARKER_PORT = 9
 
+#: What each says when it has written all rules of a family.
+SYNCED = {'kube-proxy': r'"SyncProxyRules complete" ipFamily="IPv{}"', 'portolan': r'"First sync done" ipFamily="IPv{}"'}
+
 #: What Portolan is started with where it reads no configuration file; a test adds its own.
 FLAGS = (f'--hostname-override={stages.NODE}', '--iptables-min-sync-period=0s', '--conntrack-max-per-core=0',
          '--v=2')
@@ -153,24 +156,25 @@ class Proxy:
 class Pair:
     """Both, with the same settings, which are given as flags. Use it with `with`.
 
-    kubeconfig: a way of Portolan's own to the API server. writer: how Portolan writes rules.
+    kubeconfig: a way of Portolan's own to the API server. writer: how Portolan writes rules. peer: the program beside it.
+    more: flags of that one alone.
     """
 
-    def __init__(self, stage, *flags, families=FAMILIES, source=SOURCE, kubeconfig=None, writer=WRITER):
+    def __init__(self, stage, *flags, families=FAMILIES, source=SOURCE, kubeconfig=None, writer=WRITER, peer='kube-proxy', more=()):
         self.stage, self.families = stage, families
         self.api = stage.api
         if not hasattr(stage, 'markers'):
             stage.markers = Markers(self.api)
         self.markers = stage.markers
         self.mirror = None
-        theirs = self._configured('config', stage.kubeconfig(), flags)
-        ours = self._configured('config-portolan', kubeconfig, flags) if kubeconfig else theirs
+        theirs = self._configured('config', stage.kubeconfig(), [*flags, *more])
+        ours = self._configured('config-portolan', kubeconfig or stage.kubeconfig(), flags)
         portolan = [self._drop_in(), *ours, f'--iptables-writer={writer}', '--sync-guard=off']  # every list counts, as for kube-proxy
         if source == 'manifests':
             self.mirror = Mirror(self.api, stage.path(f'manifests-{stage.nodes}'))
             portolan = [program(), 'run', '--manifests', self.mirror.folder, f'--iptables-writer={writer}', *FLAGS,
                         *flags]
-        self.proxies = [Proxy(stage, 'kube-proxy', [stage.program('kube-proxy'), *theirs]),
+        self.proxies = [Proxy(stage, 'kube-proxy', [stage.program(peer), *theirs]),
                         Proxy(stage, 'portolan', portolan)]
 
     def _configured(self, name, kubeconfig, flags):

@@ -40,7 +40,7 @@ class Missing(Refused):
 
 
 def binaries():
-    """The folder of etcd, kube-apiserver and kube-proxy; builds them if need be."""
+    """The folder of etcd, kube-apiserver and both kube-proxies; builds them if need be."""
     done = subprocess.run([os.path.join(HERE, 'binaries')], stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode == 77:
         raise Missing('no Go tool chain here, so kube-proxy and the API server cannot be built')

@@ -15,13 +15,12 @@ from lab import iptables_listing as rules
 from lab.daemon import program
 from lab.objects import addresses, away, here, port
 from lab.topology import wait_for
-from proxies import FAMILIES, PATIENCE, TOOLS, Mirror, Pair, marker_chain
+from proxies import FAMILIES, PATIENCE, SYNCED, TOOLS, Mirror, Pair, marker_chain
 from stage import CLUSTER_CIDR, NODE
 from world import World
 
 CIDR = f'--cluster-cidr={CLUSTER_CIDR}'
 FOREIGN = '-A INPUT -p tcp -m tcp --dport 4711 -j ACCEPT'
-SYNCED = r'"First sync done" ipFamily="IPv{}"'
 
 #: Asks nf_tables for its generation (NFT_MSG_GETGEN).
 GENERATION = '''
@@ -59,11 +58,11 @@ class Node:
             for family in FAMILIES:
                 chain = marker_chain(family, self.pair.markers.generation)
                 proxy.process.log.wait(lambda family=family, chain=chain: proxy.has_chain(family, chain), 'the marker was there', PATIENCE)
-                proxy.process.log.wait_line(rf'"SyncProxyRules complete" ipFamily="IPv{family}"', timeout=PATIENCE)
+                proxy.process.log.wait_line(SYNCED[proxy.name].format(family), timeout=PATIENCE)
             self.wait_canaries()
         else:
             for family in FAMILIES:
-                proxy.process.log.wait_line(SYNCED.format(family), timeout=PATIENCE)
+                proxy.process.log.wait_line(SYNCED[proxy.name].format(family), timeout=PATIENCE)
         lines = list(proxy.process.log.lines)
         proxy.stop()
         return lines

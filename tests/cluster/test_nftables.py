@@ -13,13 +13,10 @@ import time
 
 import pytest
 
-from lab.check import served
-from lab.daemon import program
 from lab.nft_evaluator import Packet, Table, evaluate, updates
-from lab.objects import addresses, away, here, port, service
+from lab.objects import addresses, away, here, service
 from lab.topology import wait_for
-from proxies import FAMILIES, PATIENCE, Pair, forget
-from stage import NODE
+from proxies import FAMILIES, PATIENCE, SYNCED, Pair, forget
 from test_settings import CIDRS
 from world import PORTS, TARGETS, World
 
@@ -37,11 +34,9 @@ SOURCES = {
 NOBODYS = {4: ['198.18.9.9', '192.0.2.11', '203.0.113.12'],
            6: ['2001:db8:18:9::9', '2001:db8:2::11', '2001:db8:3::11']}
 
-
-#: What each says when it has written all rules.
-SYNCED = {'kube-proxy': r'"SyncProxyRules complete" ipFamily="IPv{}"', 'portolan': r'"First sync done" ipFamily="IPv{}"'}
 #: Of the service network, and nobody's.
 UNALLOCATED = {4: '10.97.7.7', 6: 'fd00:10:96::f:7777'}
+
 
 class NftPair(Pair):
     def tables(self, family):
@@ -273,87 +268,6 @@ def test_a_claim_on_a_cluster_ip_is_told_without_the_owner_to_another_tenant(sta
         proxy.kill()
         thief.close()
         owner.close()
-
-
-# ---- one after the other on one node -------------------------------------------------------------
-
-class Relay:
-    """A node on which the two take turns, and a Service whose endpoint is the node itself."""
-
-    PORT = 9090
-
-    def __init__(self, stage):
-        self.proxies = {proxy.name: proxy for proxy in NftPair(stage, MODE, CIDRS, source='api').proxies}
-        self.node = self.proxies['portolan'].namespace
-        self.proxies['kube-proxy'].namespace = self.node
-        self.world = World(type('Plain', (), {'api': stage.api}), 'relay')
-        ips = self.world.service('web', port('http'))['spec']['clusterIPs']
-        self.addresses = sorted(ips, key=lambda ip: ':' in ip)
-        for family, own in zip(FAMILIES, ('203.0.113.11', '2001:db8:3::11')):
-            endpoint = {'addresses': [own], 'nodeName': NODE, 'conditions': {'ready': True}}
-            self.world.raw_slice(f'web-{family}', family, [endpoint], 'web', [port('http', number=self.PORT)])
-        self.node.ip('route add 10.96.0.0/12 dev lo src 192.0.2.11', 'route add fd00:10:96::/108 dev lo src 2001:db8:2::11')
-        self.node.agent.call('serve_pod', pod='web', addresses=['203.0.113.11', '2001:db8:3::11'], ports=[self.PORT])
-        self.running = None
-
-    def start(self, name):
-        """Kills whoever runs; returns when the other has written the rules of both families."""
-        if self.running:
-            self.running.kill()
-        self.running = self.proxies[name]
-        self.running.start()
-        for family in FAMILIES:
-            self.running.process.log.wait_line(SYNCED[name].format(family), timeout=PATIENCE)
-        assert not self.running.process.log.find('sync failed')
-
-    def objects(self):
-        """Names of all that is in the tables."""
-        found = set()
-        for word in NAMES.values():
-            code, text, _err = self.node.run('nft', '-j', 'list', 'table', word, 'kube-proxy', check=False)
-            for entry in json.loads(text)['nftables'] if code == 0 else ():
-                kind, thing = next(iter(entry.items()))
-                if kind in ('chain', 'set', 'map'):
-                    found.add((word, kind, thing['name']))
-        return found
-
-    def close(self):
-        if self.running:
-            self.running.kill()
-        self.world.close()
-
-
-@pytest.fixture
-def relay(stage):
-    relay = Relay(stage)
-    yield relay
-    relay.close()
-
-
-def test_one_takes_over_from_the_other_without_a_gap(relay):
-    """Over the table as it is, both ways, while clients connect."""
-    relay.start('kube-proxy')
-    assert all(served(relay.node.request(ip, 80)) == {'web'} for ip in relay.addresses)
-    loads = [relay.node.load(ip, 80) for ip in relay.addresses]
-    for name in ('portolan', 'kube-proxy', 'portolan'):
-        relay.start(name)
-        for load in loads:
-            load.wait(50)
-    assert all(served(load.stop()) == {'web'} for load in loads)
-    assert not [name for _word, _kind, name in relay.objects() if '/' in name or name == 'firewall-ips']
-
-
-def test_after_a_cleanup_kube_proxy_finds_nothing_of_ours(relay):
-    relay.start('kube-proxy')
-    fresh = relay.objects()
-    relay.start('portolan')
-    assert relay.objects() & fresh != fresh
-    relay.running.kill()
-    relay.node.run(program(), 'cleanup')
-    assert relay.objects() == set()
-    relay.start('kube-proxy')
-    assert relay.objects() == fresh
-    assert all(served(relay.node.request(ip, 80)) == {'web'} for ip in relay.addresses)
 
 
 def test_a_difference_is_seen(stage, filled):

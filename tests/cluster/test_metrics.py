@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The metrics of kube-proxy and of Portolan after the same life: the same names, help, labels and buckets, and where it is
-no matter of time the same values. tests/serving/kube-proxy.metrics, which other tests are held to, is what kube-proxy says here.
+"""The metrics of kube-proxy, of both versions, and of Portolan after the same life: the same names, help, labels and buckets, and
+where it is no matter of time the same values. tests/serving/kube-proxy.metrics, which other tests are held to, is what kube-proxy says here.
 """
 import datetime
 import os
@@ -69,21 +69,22 @@ def synced(proxy, kind, count):
                for family in ('IPv4', 'IPv6'))
 
 
-@pytest.mark.parametrize('mode', ['iptables', 'nftables'])
-def test_the_same_metrics(stage, mode):
+@pytest.mark.parametrize('mode, peer', [('iptables', 'kube-proxy'), ('nftables', 'kube-proxy'), ('iptables', 'kube-proxy-previous')])
+def test_the_same_metrics(stage, mode, peer):
+    """The gates are compared with those of the version that Portolan stands in for."""
     api = stage.api
     text = configuration.text(stage.kubeconfig(), ['--cluster-cidr=10.244.0.0/16,fd00:10:244::/48'])
     text = text.replace('"mode": "iptables"', f'"mode": "{mode}"')
     config = stage.write(f'metrics-{mode}', text)
-    link = os.path.join(stage.path(f'ours-{mode}'), 'kube-proxy')
+    link = os.path.join(stage.path(f'ours-{mode}-{peer}'), 'kube-proxy')
     os.mkdir(os.path.dirname(link))
     os.symlink(os.path.abspath(program()), link)
     both = [Proxy(stage, name, [path, *configuration.arguments(config)])
-            for name, path in (('theirs', stage.program('kube-proxy')), ('ours', link))]
+            for name, path in (('theirs', stage.program(peer)), ('ours', link))]
     api.create(objects.service('default', 'web', [port('http'), port('dns', 'UDP', 53)], internalTrafficPolicy='Local'))
     for one in pods(api, 'web', away(1)):
         api.create(one)
-    balanced = f'balanced-{mode}'
+    balanced = f'balanced-{mode}-{peer}'
     api.create(objects.service('default', balanced, [port('http')], type='LoadBalancer', externalTrafficPolicy='Local',
                                healthCheckNodePort=HEALTH_PORT))
     try:
@@ -121,6 +122,8 @@ def test_the_same_metrics(stage, mode):
     assert events[0] == ('Warning', 'FailedToStartServiceHealthcheck', 'Listen', 'kube-proxy', 'Service')
     assert {key: one for key, one in scrape.values(ours).items() if key[0] in EQUAL} == \
            {key: one for key, one in scrape.values(theirs).items() if key[0] in EQUAL}
+    if peer != 'kube-proxy':
+        return
     gates = scrape.describe(theirs, 'kubernetes_feature_enabled')
     assert scrape.describe(ours, 'kubernetes_feature_enabled') == gates
     assert {key: one for key, one in scrape.values(ours).items() if key[0] == 'kubernetes_feature_enabled'} == \

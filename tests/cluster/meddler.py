@@ -7,7 +7,8 @@ Runs as a child in the API server's namespace (lab/arm.py) and speaks plain HTTP
     status, headers, body (base64)      what to answer, instead of the API server
     stall_after    pass so many bytes of the API server's answer on, then hold the rest back until release(), then hang up
 
-It counts what it passed on: lists that went on where a page ended, and answers of the API server's that a version is too old.
+It counts what it passed on: lists that went on where a page ended, answers of the API server's that a version is too old, and
+those that are compressed.
 """
 import base64
 import http.client
@@ -18,7 +19,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from lab import arm
 
-HOP_BY_HOP = ('host', 'connection', 'accept-encoding', 'authorization', 'transfer-encoding', 'content-length')
+HOP_BY_HOP = ('host', 'connection', 'authorization', 'transfer-encoding', 'content-length')
 
 
 class State:
@@ -26,7 +27,7 @@ class State:
         self.server = server
         self.lock = threading.Condition()
         self.rules, self.connections = [], set()
-        self.meddled = self.stalled = self.continued = self.expired = 0
+        self.meddled = self.stalled = self.continued = self.expired = self.encoded = 0
         self.released = threading.Event()
         Handler.state = self
         listen(server['host'], server['meddler_port'], Handler)
@@ -43,7 +44,7 @@ class State:
         """From now on, and for what is under way: every connection is closed."""
         with self.lock:
             self.rules = rules
-            self.meddled = self.stalled = self.continued = self.expired = 0
+            self.meddled = self.stalled = self.continued = self.expired = self.encoded = 0
             self.released.set()
             self.released = threading.Event()
             for connection in self.connections:
@@ -110,15 +111,23 @@ class Handler(BaseHTTPRequestHandler):
         server = self.state.server
         context = ssl.create_default_context(cafile=server['ca'])
         link = http.client.HTTPSConnection(server['host'], server['port'], context=context)
-        headers = {name: value for name, value in self.headers.items() if name.lower() not in HOP_BY_HOP}
         body = self.rfile.read(int(self.headers.get('Content-Length', 0)))
-        link.request(self.command, self.path, body or None, {**headers, 'Authorization': 'Bearer ' + server['token']})
+        link.putrequest(self.command, self.path, skip_accept_encoding=True)
+        link.putheader('Authorization', 'Bearer ' + server['token'])
+        link.putheader('Content-Length', len(body))
+        for name, value in self.headers.items():
+            if name.lower() not in HOP_BY_HOP:
+                link.putheader(name, value)
+        link.endheaders(body or None)
         return link.getresponse()
 
     def forward(self, stall_after):
         answer = self.ask()
         self.send_response(answer.status)
         self.send_header('Content-Type', answer.headers.get('Content-Type', ''))
+        if encoding := answer.headers.get('Content-Encoding'):
+            self.send_header('Content-Encoding', encoding)
+            self.state.count('encoded')
         self.send_header('Transfer-Encoding', 'chunked')
         self.end_headers()
         left = stall_after

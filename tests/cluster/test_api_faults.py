@@ -19,7 +19,7 @@ from lab.objects import away, here, port
 from lab.required import made_or_skipped
 from lab.topology import wait_for
 from proxies import FAMILIES, FLAGS as OWN_FLAGS, Pair, Proxy
-from stage import API, CLUSTER_CIDR, PORT, Stage, old_etcd
+from stage import API, CLUSTER_CIDR, MEDDLER_PORT, PORT, Stage, old_etcd
 from world import World
 
 OUTAGE = float(os.environ.get('PORTOLAN_OUTAGE', '10'))
@@ -95,6 +95,25 @@ def test_server_away_for_a_while(stage, world):
         stage.resume_api_server()
         changed(world)
         pair.agree(patience=PATIENCE)
+
+
+COMPRESSED = """
+import sys, urllib.request
+with urllib.request.urlopen(urllib.request.Request(sys.argv[1], headers={'Accept-Encoding': 'gzip'}), timeout=20) as answer:
+    answer.read()
+"""
+
+
+def test_no_answer_is_compressed_unless_it_is_asked_for(stage, world, meddler):
+    """Portolan does not ask. An API server of v1.37 would compress lists that are streamed, too."""
+    channel, kubeconfig = meddler
+    channel.call('set', rules=[])
+    with Pair(stage, *FLAGS, kubeconfig=kubeconfig) as pair:
+        pair.agree()
+    assert not channel.call('wait', what='encoded', count=1, timeout=0)
+    words = 'watch=1&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan&timeoutSeconds=1'
+    stage.control_plane.run('/usr/bin/python3', '-c', COMPRESSED, f'http://{API}:{MEDDLER_PORT}/api/v1/services?{words}')
+    assert channel.call('wait', what='encoded', count=1, timeout=0)
 
 
 def test_versions_compacted_and_objects_gone_while_away(stage, world, meddler):

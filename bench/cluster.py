@@ -23,6 +23,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import cluster_report  # noqa: E402
+import stage  # noqa: E402
 from cluster_measure import CONTESTANTS, Run  # noqa: E402
 from cluster_world import ROOT, Size, Worlds, version  # noqa: E402
 
@@ -91,7 +92,7 @@ def circumstances(given):
     commit = subprocess.run(['git', 'rev-parse', '--short=12', 'HEAD'], cwd=ROOT, capture_output=True, text=True, check=False)
     return {'processor': f'{model}, {os.cpu_count()} cores, {memory:.0f} GiB', 'linux': f'Linux {platform.release()}',
             'iptables': version('/usr/sbin/iptables', '--version'), 'nft': version('/usr/sbin/nft', '--version'),
-            'commit': commit.stdout.strip(), 'load_before': os.getloadavg()[0],
+            'kubernetes': stage.version(), 'commit': commit.stdout.strip(), 'load_before': os.getloadavg()[0],
             'date': time.strftime('%Y-%m-%d %H:%M', time.gmtime()),
             'command': 'make bench-cluster' + (f" ARGS='{' '.join(sys.argv[1:])}'" if sys.argv[1:] else '')}
 

@@ -24,7 +24,7 @@ import configuration  # noqa: E402
 from lab import objects  # noqa: E402
 from lab.daemon import program  # noqa: E402
 from lab.topology import wait_for  # noqa: E402
-from stage import CLUSTER_CIDR, Process, Stage  # noqa: E402
+from stage import CLUSTER_CIDR, Process, Stage, version  # noqa: E402
 
 BAR = 8
 FULL = 10000
@@ -115,8 +115,8 @@ def table(kube_proxy, portolan, services, endpoints):
                   if line.startswith('model name')), platform.machine())
     return (f'Measured on {time.strftime("%Y-%m-%d", time.gmtime())} with `make bench-memory`: {model}, {os.cpu_count()} cores; '
             f'Linux {platform.release()}.\n\n'
-            '| below a real API server (v1.36.3), until the first rules are written | peak memory |\n|---|---|\n'
-            f'| kube-proxy v1.36.3, {services:,} services x {endpoints} endpoints | {kube_proxy:.1f} MiB |\n'
+            f'| below a real API server ({version()}), until the first rules are written | peak memory |\n|---|---|\n'
+            f'| kube-proxy {version()}, {services:,} services x {endpoints} endpoints | {kube_proxy:.1f} MiB |\n'
             f'| Portolan, the same | **{portolan:.1f} MiB** (1/{kube_proxy / portolan:.1f}, bar 1/{BAR}) |\n')
 
 

@@ -103,13 +103,14 @@ def circumstances(entries):
     """One line for each different set of circumstances, with what was measured in it."""
     groups = {}
     for entry in entries.all:
-        key = tuple(entry[part] for part in ('session', 'command', 'processor', 'linux', 'iptables', 'nft', 'commit'))
+        entry.setdefault('kubernetes', 'v1.36.3')  # entries did not say it while there was no other
+        key = tuple(entry[part] for part in ('session', 'command', 'processor', 'linux', 'iptables', 'nft', 'kubernetes', 'commit'))
         groups.setdefault(key, []).append(entry)
-    for (_session, command, processor, kernel, iptables, nft, commit), members in sorted(groups.items()):
+    for (_session, command, processor, kernel, iptables, nft, kubernetes, commit), members in sorted(groups.items()):
         dates = sorted(entry['date'] for entry in members)
         names = ', '.join(sorted({entry['contestant'] for entry in members}))
         yield (f'- {dates[0]} UTC, commit {commit}, `{command}`: {processor}; {kernel}; {iptables}; {nft}; kube-proxy and API '
-               f'server v1.36.3. Load before: {max(entry["load_before"] for entry in members):.2f} at most. Measured: {names}.')
+               f'server {kubernetes}. Load before: {max(entry["load_before"] for entry in members):.2f} at most. Measured: {names}.')
 
 
 def plot(entries, title, unit, path):

@@ -13,6 +13,7 @@ the same everywhere. etcd's files are in memory.
 import base64
 import json
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -33,6 +34,12 @@ PORT = 6443
 MEDDLER_PORT = 8080
 TUNNEL_PORT = 3128
 TOKEN = secrets.token_hex(16)
+
+
+def version():
+    """That of the API server and of kube-proxy, "v1.37.1"."""
+    with open(os.path.join(HERE, 'go.mod'), encoding='ascii') as file:
+        return re.search(r'k8s\.io/kubernetes (v[\d.]+)', file.read())[1]
 
 
 class Missing(Refused):

@@ -73,7 +73,8 @@ bench-repair: deps-test release
 	@nice -n -5 /usr/bin/python3 -B bench/repair.py $(ARGS)
 
 # Kubernetes' own e2e specs of Services, in a lab that is no part of this repository; both modes side by side take half an
-# hour. E2E_LAB is the lab's folder, E2E_DIR where it writes. docs/conformance.md holds the last full run.
+# hour. E2E_LAB is the lab's folder, E2E_DIR where it writes, KUBE_VERSION (1.37.1) another Kubernetes than the lab's own.
+# docs/conformance.md holds the last full run.
 MODE ?= both
 e2e: deps-build
 	@[ -f build-e2e/build.ninja ] || $(MESON) setup build-e2e --buildtype=release -Doptimization=2 -Dtests=false >/dev/null

@@ -6,6 +6,7 @@
  */
 
 #include "base/log.h"
+#include "config/gates.h"
 #include "config/problems.h"
 #include "config/readiness_probe.h"
 #include "kernel/sandbox.h"
@@ -27,6 +28,7 @@ struct backend_ops;
 struct config {
 	struct kubeproxy_config *effective; /* what all of this was made from */
 	struct problems warnings;           /* that it was made with */
+	struct gates gates;
 
 	const struct backend_ops *backend; /* of the mode */
 

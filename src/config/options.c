@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "backends/backend.h"
-#include "config/gates.h"
 #include "config/kubeproxy_config.h"
 #include "config/kubeproxy_fields.h"
 #include "sources/sync_guard.h"
@@ -203,7 +202,7 @@ static void take_section(const Kubeproxy__Configuration *message, struct config 
 	config->min_sync_period_ns = kubeproxy_duration(section.min_sync_period);
 }
 
-static void take_values(const struct gates *gates, struct config *config)
+static void take_values(struct config *config)
 {
 	const Kubeproxy__Configuration *message = config->effective->message;
 
@@ -212,7 +211,7 @@ static void take_values(const struct gates *gates, struct config *config)
 	take_server(message->healthzbindaddress, &config->healthz);
 	take_server(message->metricsbindaddress, &config->metrics);
 	config->localhost_node_ports = message->iptables->localhostnodeports;
-	config->allow_external_ips = gates_on(gates, "AllowServiceExternalIPs");
+	config->allow_external_ips = gates_on(&config->gates, "AllowServiceExternalIPs");
 	take_section(message, config);
 	config->min_sync_explicit = config->effective->min_sync_explicit;
 	take_node_ports(message, config);
@@ -255,7 +254,6 @@ static int make_effective(const struct options *options, struct config *config, 
 int options_config(const struct options *options, struct config *ret, struct problems *problems)
 {
 	size_t before = problems->n;
-	struct gates gates;
 	struct err err;
 
 	*ret = (struct config){0};
@@ -271,11 +269,11 @@ int options_config(const struct options *options, struct config *ret, struct pro
 	take_probe(options, ret, problems);
 	check_service_metrics(options, problems);
 	take_sandbox(options, ret, problems);
-	kubeproxy_config_validate(ret->effective, &gates, problems);
+	kubeproxy_config_validate(ret->effective, &ret->gates, problems);
 	if (!is_given(options->write_config_to))
 		take_mode(ret, problems);
 	if (problems->n > before)
 		return -EINVAL;
-	take_values(&gates, ret);
+	take_values(ret);
 	return 0;
 }

@@ -182,16 +182,13 @@ static struct live_page *make_page(struct daemon *daemon)
 
 static struct telemetry *make_telemetry(struct daemon *daemon)
 {
-	cleanup_problems struct problems ignored = {0};
 	const struct config *config = daemon->config;
-	struct gates gates;
 
-	kubeproxy_config_validate(config->effective, &gates, &ignored);
 	return telemetry_new(&(struct telemetry_config){
 		.loop = daemon->loop,
 		.model = daemon->model,
 		.mode = config->effective->message->mode,
-		.gates = &gates,
+		.gates = &config->gates,
 		.budget = daemon->budget,
 		.sync_period_ns = config->sync_period_ns,
 		.terminate = config->terminate,

@@ -189,13 +189,7 @@ static void page_statusz(struct pages *pages attr_unused, struct http_exchange *
 
 static bool gate_is_on(const struct pages *pages, const char *name)
 {
-	cleanup_problems struct problems ignored = {0};
-	struct gates gates;
-
-	if (!name)
-		return true;
-	kubeproxy_config_validate(pages->config->effective, &gates, &ignored);
-	return gates_on(&gates, name);
+	return !name || gates_on(&pages->config->gates, name);
 }
 
 static void answer(struct pages *pages, const struct page *all, size_t n,

@@ -2,9 +2,18 @@
 #pragma once
 
 /*
- * Feature gates: all that kube-proxy of Kubernetes v1.36 knows, which are those of every Kubernetes
- * program. Few change what Portolan does, but a command line or file with any of them is as valid,
- * or as wrong, as it is for kube-proxy.
+ * Feature gates: all that kube-proxy of Kubernetes 1.35, 1.36 or 1.37 knows, which are those of
+ * every Kubernetes program. Few change what Portolan does, but operators give all programs of a
+ * cluster the same list, and one Portolan serves clusters of all three versions. So what one of
+ * the three kube-proxies starts with is taken, and what all of them refuse is refused:
+ *
+ *   - a gate has the stage and default of the newest version that knows it
+ *   - one that the newest no longer has does nothing: a warning that names the version
+ *   - so does the other value of a gate that was locked after 1.35
+ *   - a gate that is on by default, or by AllAlpha or AllBeta, and lacks another one that it needs
+ *     is off: a warning. (Newer versions turn on more gates, and need more of them.)
+ *   - wrong are a name that none of them knows, the other value of a gate that was always locked,
+ *     and a gate that is named to be on without what it needs
  */
 
 #include "base/util.h"
@@ -20,8 +29,10 @@ enum gate_stage {
 struct gate {
 	const char *name;
 	enum gate_stage stage;
-	bool on;     /* by default */
-	bool locked; /* and cannot be changed */
+	bool on; /* by default */
+	/* Minor versions, 0 for never: since when the default cannot be changed (35: or before) ... */
+	unsigned int locked;
+	unsigned int dropped; /* ... and which no longer has the gate */
 };
 
 /* Sorted by name. */
@@ -42,14 +53,20 @@ struct gates {
 	bool named[GATES_MAX];
 };
 
+/* What is wrong with gates, or of no effect: one line each. */
+struct gates_report {
+	void (*problem)(void *arg, const char *text);
+	void (*warning)(void *arg, const char *text);
+	void *arg;
+};
+
 void gates_init(struct gates *gates); /* the defaults */
 /*
  * Sets one by name; AllAlpha and AllBeta move all of that stage that are not named themselves, in
- * whatever order they come. NULL, or what is wrong with it, for the caller to free.
+ * whatever order they come.
  */
-char *gates_set(struct gates *gates, const char *name, bool on);
-/* After the last one: whose needs are not met, one line each. */
-void gates_check(const struct gates *gates, void (*problem)(void *arg, const char *text),
-		 void *arg);
+void gates_set(struct gates *gates, const char *name, bool on, const struct gates_report *report);
+/* After the last one: do they have what they need? */
+void gates_check(struct gates *gates, const struct gates_report *report);
 /* Only for names in the table. */
 bool gates_on(const struct gates *gates, const char *name);

@@ -50,9 +50,9 @@ int kubeproxy_config_from_file(const char *file, const struct kubeproxy_flags *f
 			       struct err *err);
 struct kubeproxy_config *kubeproxy_config_free(struct kubeproxy_config *config); /* NULL is fine */
 
-/* Adds what is wrong, one line each; *ret_gates is filled in any case. */
+/* Adds what is wrong or has no effect, one line each; *ret_gates is filled in any case. */
 void kubeproxy_config_validate(const struct kubeproxy_config *config, struct gates *ret_gates,
-			       struct problems *problems);
+			       struct problems *problems, struct problems *warnings);
 /*
  * Adds a problem with one field's value: "--flag: what" when the value is from a flag,
  * "FILE:LINE:COLUMN: field: what" when it is from the file, else "field: what".

@@ -14,7 +14,7 @@
 
 #define AT_LEAST_0 "must be greater than or equal to 0"
 #define ABOVE_0    "must be greater than 0"
-#define PREVIOUS   "1.35" /* the minor version before the one that Portolan stands for */
+#define PREVIOUS   "1.36" /* the minor version before the one that Portolan stands for */
 #define CIDR_OR_TWO                                                                       \
 	"must be either a single CIDR or a dual-stack pair of CIDRs (e.g. 10.100.0.0/16," \
 	"fde4:8dba:82e1::/48)"
@@ -23,6 +23,7 @@ struct validation {
 	const struct kubeproxy_config *config;
 	const Kubeproxy__Configuration *message;
 	struct problems *problems;
+	struct problems *warnings;
 };
 
 #define add(v, path, ...) kubeproxy_config_problem((v)->config, (v)->problems, (path), __VA_ARGS__)
@@ -65,19 +66,23 @@ static void add_gate_problem(void *arg, const char *text)
 	add(v, "featureGates", "%s", text);
 }
 
+static void add_gate_warning(void *arg, const char *text)
+{
+	const struct validation *v = arg;
+
+	kubeproxy_config_problem(v->config, v->warnings, "featureGates", "%s", text);
+}
+
 static void check_gates(const struct validation *v, struct gates *gates)
 {
 	const Kubeproxy__Configuration *message = v->message;
+	const struct gates_report report = {add_gate_problem, add_gate_warning, (void *)v};
 
 	gates_init(gates);
-	for (size_t i = 0; i < message->n_featuregates; i++) {
-		const Kubeproxy__Gate *gate = message->featuregates[i];
-		cleanup_free char *problem = gates_set(gates, gate->key, gate->value);
-
-		if (problem)
-			add(v, "featureGates", "%s", problem);
-	}
-	gates_check(gates, add_gate_problem, (void *)v);
+	for (size_t i = 0; i < message->n_featuregates; i++)
+		gates_set(gates, message->featuregates[i]->key, message->featuregates[i]->value,
+			  &report);
+	gates_check(gates, &report);
 }
 
 static void check_sections(const struct validation *v)
@@ -108,15 +113,16 @@ static void check_conntrack(const struct validation *v)
 	check_duration(v, "conntrack.udpStreamTimeout", conntrack->udpstreamtimeout, 0);
 }
 
-static void check_mode(const struct validation *v)
+static void check_mode(const struct validation *v, const struct gates *gates)
 {
 	const char *mode = v->message->mode;
+	bool ipvs = gates_on(gates, "KubeProxyIPVS");
 
-	if (!streq(mode, "iptables") && !streq(mode, "ipvs") && !streq(mode, "nftables"))
+	if (!streq(mode, "iptables") && !streq(mode, "nftables") && !(ipvs && streq(mode, "ipvs")))
 		add(v, "mode",
-		    "Invalid value: \"%s\": must be iptables, ipvs, nftables or blank (blank means "
-		    "iptables)",
-		    mode);
+		    "Invalid value: \"%s\": must be iptables, %snftables or blank (blank means the "
+		    "best-available proxy [currently iptables])",
+		    mode, ipvs ? "ipvs, " : "");
 }
 
 static void check_periods(const struct validation *v)
@@ -203,7 +209,7 @@ static void check_hidden_metrics(const struct validation *v)
 
 	if (version && *version && !streq(version, PREVIOUS))
 		add(v, "showHiddenMetricsForVersion",
-		    "Invalid value: \"%s\": must be omitted or have the value \"%s\"; only the "
+		    "Invalid value: \"%s\": must be omitted or have the value '%s'; only the "
 		    "previous minor version is allowed",
 		    version, PREVIOUS);
 }
@@ -340,15 +346,15 @@ static void check_logging(const struct validation *v, const struct gates *gates)
 }
 
 void kubeproxy_config_validate(const struct kubeproxy_config *config, struct gates *ret_gates,
-			       struct problems *problems)
+			       struct problems *problems, struct problems *warnings)
 {
-	const struct validation v = {config, config->message, problems};
+	const struct validation v = {config, config->message, problems, warnings};
 
 	check_gates(&v, ret_gates);
 	check_sections(&v);
 	check_conntrack(&v);
 	check_range(&v, "oomScoreAdj", v.message->oomscoreadj, -1000, 1000);
-	check_mode(&v);
+	check_mode(&v, ret_gates);
 	check_not_negative(&v, "clientConnection.burst", v.message->clientconnection->burst);
 	check_periods(&v);
 	check_addresses(&v);

@@ -52,7 +52,7 @@ static void take_mode(struct config *config, struct problems *problems)
 	const char *mode = config->effective->message->mode;
 
 	config->backend = backend_find(mode);
-	if (streq(mode, "ipvs"))
+	if (streq(mode, "ipvs") && gates_on(&config->gates, "KubeProxyIPVS"))
 		kubeproxy_config_problem(config->effective, problems, "mode",
 					 "%s is not available in this version; use iptables or "
 					 "nftables",
@@ -212,6 +212,8 @@ static void take_values(struct config *config)
 	take_server(message->metricsbindaddress, &config->metrics);
 	config->localhost_node_ports = message->iptables->localhostnodeports;
 	config->allow_external_ips = gates_on(&config->gates, "AllowServiceExternalIPs");
+	config->mode.localhost_proxy =
+		gates_on(&config->gates, "KubeProxyNFTablesLocalhostNodePorts");
 	take_section(message, config);
 	config->min_sync_explicit = config->effective->min_sync_explicit;
 	take_node_ports(message, config);
@@ -269,7 +271,7 @@ int options_config(const struct options *options, struct config *ret, struct pro
 	take_probe(options, ret, problems);
 	check_service_metrics(options, problems);
 	take_sandbox(options, ret, problems);
-	kubeproxy_config_validate(ret->effective, &ret->gates, problems);
+	kubeproxy_config_validate(ret->effective, &ret->gates, problems, &ret->warnings);
 	if (!is_given(options->write_config_to))
 		take_mode(ret, problems);
 	if (problems->n > before)

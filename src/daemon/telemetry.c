@@ -584,9 +584,11 @@ static void add_gates(struct metrics *metrics, const struct gates *gates)
 
 	static_assert(ARRAY_SIZE(stages) == GATE_STAGE_COUNT, "a word for each stage");
 	for (size_t i = 0; i < gates_n; i++) {
-		const char *const values[] = {gates_table[i].name, stages[gates_table[i].stage]};
+		const struct gate *gate = &gates_table[i];
+		const char *const values[] = {gate->name, stages[gate->stage]};
 
-		series_set(metric_series(metric, values), gates->on[i]);
+		if (!gate->dropped)
+			series_set(metric_series(metric, values), gates->on[i]);
 	}
 }
 

@@ -28,6 +28,7 @@ struct mode_options {
 	bool service_index; /* KUBE-SERVICES as a tree: --iptables-service-index */
 	/* that a service port with affinity remembers in nftables mode; 0: as many as the kernel likes */
 	uint32_t affinity_clients;
+	bool localhost_proxy; /* nftables mode: gate KubeProxyNFTablesLocalhostNodePorts */
 };
 
 struct settings {

@@ -59,7 +59,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		assert(err.text[0] && !strpbrk(err.text, "\r\n\t\x1b"));
 		return 0;
 	}
-	kubeproxy_config_validate(config, &gates, &problems);
+	kubeproxy_config_validate(config, &gates, &problems, &warnings);
 	check_lines(&warnings);
 	check_lines(&problems);
 	kubeproxy_config_configz(config, &json);

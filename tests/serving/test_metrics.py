@@ -151,6 +151,16 @@ def test_the_log_level_is_set_where_kube_proxy_lets_it(running, host):
     host.log.wait_line('"Sync done"')
 
 
+def test_gates_are_those_of_the_newest_version(running):
+    """All of them, and none that only an older one has; tests/cluster/test_metrics.py holds each value against kube-proxy."""
+    gates = {name: value for name, value in running.metrics().items() if name.startswith("kubernetes_feature_enabled{")}
+    assert len(gates) == 254
+    assert gates['kubernetes_feature_enabled{name="KubeProxyIPVS",stage="DEPRECATED"}'] == 1
+    assert gates['kubernetes_feature_enabled{name="KubeProxyNFTablesLocalhostNodePorts",stage="ALPHA"}'] == 0
+    assert gates['kubernetes_feature_enabled{name="HostnameOverride",stage=""}'] == 1
+    assert not any("SidecarContainers" in name for name in gates)
+
+
 def test_pages_behind_gates(host):
     host.start("--feature-gates=ComponentFlagz=false,ComponentStatusz=false")
     assert host.ask("/flagz").status == host.ask("/statusz").status == 404

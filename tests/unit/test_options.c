@@ -181,7 +181,7 @@ static void each_rule_refuses_alone(void **state)
 		 "did you mean AllowServiceExternalIPs?"},
 		{"--feature-gates=PreferSameTrafficDistribution=false",
 		 "feature is locked to true"},
-		{"--feature-gates=GangScheduling=true", "depends on GenericWorkload"},
+		{"--feature-gates=WorkloadWithJob=true", "depends on GenericWorkload"},
 		{"--logging-format=xml", "--logging-format"},
 	};
 
@@ -238,6 +238,40 @@ static void external_ips_can_be_turned_off(void **state)
 				   "--feature-gates=AllowServiceExternalIPs=true", NULL),
 			 0);
 	assert_true(f->config.allow_external_ips);
+}
+
+static void gates_reach_whoever_asks_for_them(void **state)
+{
+	struct fixture *f = *state;
+
+	configure(f, NULL);
+	assert_false(f->config.mode.localhost_proxy);
+	configure(f, "--feature-gates=KubeProxyNFTablesLocalhostNodePorts=true", NULL);
+	assert_true(f->config.mode.localhost_proxy);
+	assert_int_equal(f->config.warnings.n, 0);
+}
+
+static void gate_of_an_older_version_is_a_warning(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(configure(f, "--feature-gates=SidecarContainers=true", NULL), 0);
+	assert_int_equal(f->config.warnings.n, 1);
+	assert_string_equal(f->config.warnings.v[0],
+			    "--feature-gates: SidecarContainers has no effect: Kubernetes 1.37 "
+			    "dropped this feature gate");
+}
+
+/* It is told once, and not as a mode that Portolan lacks. */
+static void ipvs_is_no_mode_without_its_gate(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(
+		configure(f, "--proxy-mode=ipvs", "--feature-gates=KubeProxyIPVS=false", NULL),
+		-EINVAL);
+	assert_int_equal(f->problems.n, 1);
+	assert_non_null(strstr(f->problems.v[0], "must be iptables, nftables or blank"));
 }
 
 static void render_flags_are_not_flags_of_run(void **state)
@@ -525,6 +559,9 @@ int main(void)
 		TEST(values_at_the_edges_are_taken),
 		TEST(cluster_cidr_is_judged_only_in_its_mode),
 		TEST(external_ips_can_be_turned_off),
+		TEST(gates_reach_whoever_asks_for_them),
+		TEST(gate_of_an_older_version_is_a_warning),
+		TEST(ipvs_is_no_mode_without_its_gate),
 		TEST(render_flags_are_not_flags_of_run),
 		TEST(node_ips_are_loopback_when_nothing_is_known),
 		TEST(node_ips_come_from_the_node),

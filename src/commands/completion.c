@@ -196,6 +196,7 @@ static const struct placeholder {
 	{"DEST", offer_destinations},
 	{"NAMESPACE/NAME", offer_services},
 	{"SERVICE", offer_services},
+	{"cidrs", offer_nothing},
 	{"dir", offer_folders},
 	{"file", offer_files},
 	{"files", offer_files},

@@ -13,7 +13,7 @@ void config_done(struct config *config)
 	kubeproxy_config_free(config->effective);
 	problems_done(&config->warnings);
 	free(config->node_name);
-	free(config->node_port_cidrs);
+	free(config->node_port_addresses);
 	free(config->cluster_cidrs);
 	free(config->interface);
 	*config = (struct config){0};
@@ -81,23 +81,12 @@ void config_node_ips(const struct config *config, const struct node *node, struc
 	}
 }
 
-/* The CIDRs for node ports, with `primary` replaced by this node's addresses; the caller frees. */
+/* The CIDRs for node ports on this node; the caller frees. */
 static struct prefix *node_port_cidrs(const struct config *config, const struct node_ips *ips,
 				      size_t *ret_n)
 {
-	size_t n = config->node_ports_primary ? 0 : config->n_node_port_cidrs;
-	struct prefix *cidrs = xcalloc(n + FAMILY_COUNT, sizeof(*cidrs));
-
-	if (n > 0)
-		memcpy(cidrs, config->node_port_cidrs, n * sizeof(*cidrs));
-	for (enum family family = 0; config->node_ports_primary && family < FAMILY_COUNT;
-	     family++) {
-		if (addr_is_loopback(&ips->addr[family]))
-			continue;
-		cidrs[n++] = (struct prefix){ips->addr[family], addr_bits(family)};
-	}
-	*ret_n = n;
-	return cidrs;
+	return node_port_addresses_expand(config->node_port_addresses,
+					  config->n_node_port_addresses, ips->addr, ret_n);
 }
 
 static const struct prefix *pod_cidrs(const struct config *config, const struct node *node,

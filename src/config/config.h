@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "config/gates.h"
+#include "config/node_port_addresses.h"
 #include "config/problems.h"
 #include "config/readiness_probe.h"
 #include "kernel/sandbox.h"
@@ -53,9 +54,8 @@ struct config {
 	const char *probe_target; /* borrowed from the options */
 	int64_t probe_interval_ns;
 
-	bool node_ports_primary; /* --nodeport-addresses=primary */
-	struct prefix *node_port_cidrs;
-	size_t n_node_port_cidrs;
+	struct node_port_address *node_port_addresses;
+	size_t n_node_port_addresses;
 
 	enum detect_mode detect_mode;
 	struct prefix *cluster_cidrs; /* only read in mode ClusterCIDR */

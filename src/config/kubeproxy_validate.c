@@ -10,6 +10,7 @@
 #include "config/kubeproxy_config.h"
 #include "config/kubeproxy_fields.h"
 #include "config/message.h"
+#include "config/node_port_addresses.h"
 #include "plan/detector.h"
 
 #define AT_LEAST_0 "must be greater than or equal to 0"
@@ -185,22 +186,26 @@ static void check_addresses(const struct validation *v)
 	check_host_port(v, "metricsBindAddress", message->metricsbindaddress);
 }
 
+/* A word may be given once, a CIDR as often as one likes. */
 static void check_node_ports(const struct validation *v)
 {
-	char **list = v->message->nodeportaddresses;
-	size_t n = v->message->n_nodeportaddresses;
+	bool seen[NODE_PORT_WORD_COUNT] = {false};
 
-	for (size_t i = 0; i < n; i++) {
-		if (!streq(list[i], "primary"))
-			continue;
-		check_cidrs(v, "nodePortAddresses", list, i);
-		if (n != 1)
+	for (size_t i = 0; i < v->message->n_nodeportaddresses; i++) {
+		const char *text = v->message->nodeportaddresses[i];
+		struct node_port_address address;
+
+		if (node_port_address_parse(text, &address) < 0) {
 			add(v, "nodePortAddresses",
-			    "[%zu]: Invalid value: \"primary\": cannot use both primary and CIDRs",
-			    i);
-		return;
+			    "[%zu]: Invalid value: \"%s\": must be a valid CIDR or one of the "
+			    "keywords 'primary', 'localhost', 'all'",
+			    i, text);
+			continue;
+		}
+		if (seen[address.word])
+			add(v, "nodePortAddresses", "[%zu]: Duplicate value: \"%s\"", i, text);
+		seen[address.word] = address.word != NODE_PORT_CIDR;
 	}
-	check_cidrs(v, "nodePortAddresses", list, n);
 }
 
 static void check_hidden_metrics(const struct validation *v)

@@ -157,11 +157,11 @@ static void take_node_ports(const Kubeproxy__Configuration *message, struct conf
 {
 	size_t n = message->n_nodeportaddresses;
 
-	config->node_port_cidrs = xcalloc(n + 1, sizeof(*config->node_port_cidrs));
-	config->node_ports_primary = n == 1 && streq(message->nodeportaddresses[0], "primary");
-	for (size_t i = 0; i < n && !config->node_ports_primary; i++)
-		if (prefix_parse(message->nodeportaddresses[i], &config->node_port_cidrs[i]) == 0)
-			config->n_node_port_cidrs++;
+	config->node_port_addresses = xcalloc(n + 1, sizeof(*config->node_port_addresses));
+	config->n_node_port_addresses = n;
+	for (size_t i = 0; i < n; i++)
+		node_port_address_parse(message->nodeportaddresses[i],
+					&config->node_port_addresses[i]);
 }
 
 static void take_cluster_cidrs(const char *text, struct config *config)

@@ -174,6 +174,24 @@ def test_live_changes_are_applied_with_a_full_sync(start, config):
 
 
 @needs_namespace
+def test_words_for_node_ports_are_replaced_again_at_each_change(start, config):
+    local = '-d 127.0.0.1/32 -m comment --comment "kubernetes service nodeports'
+    config.write_text(RUNNING + "nodePortAddresses: [all]\n")
+    daemon = start(config)
+    daemon.wait_for_first_syncs()
+    daemon.inside("ip", "link", "set", "lo", "up")
+    assert "--dst-type LOCAL" in daemon.inside("iptables-save", "-t", "nat")
+    replace(config, RUNNING + "nodePortAddresses: [localhost]\n")
+    daemon.wait_for("applying it", 'fields="nodePortAddresses"')
+    assert "--dst-type LOCAL" not in daemon.wait_nat(local)
+    replace(config, RUNNING + "nodePortAddresses: [localhost, localhost]\n")
+    daemon.wait_for("keeping the old configuration", 'nodePortAddresses: [1]: Duplicate value: \\"localhost\\"')
+    replace(config, RUNNING + "nodePortAddresses: [10.0.0.0/8, all, localhost]\n")
+    assert local not in daemon.wait_nat("--dst-type LOCAL")
+    assert daemon.end() == 0
+
+
+@needs_namespace
 def test_the_log_level_changes_live(start, config, folder):
     daemon = start(config)
     daemon.wait_for_first_syncs()

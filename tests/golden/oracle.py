@@ -395,9 +395,10 @@ def comment(text):
 
 def node_port_nets(settings, family, node_ip):
     """The CIDRs of the family that limit node ports; [] means all addresses."""
-    if settings.nodeport_addresses == 'primary':
-        return [] if node_ip.is_loopback else [ipaddress.ip_network(node_ip)]
-    nets = of_family([parse_net(t) for t in settings.nodeport_addresses.split(',') if t], family)
+    words = {'primary': [] if node_ip.is_loopback else [str(node_ip) + ('/32' if family == 4 else '/128')],
+             'localhost': ['127.0.0.0/8', '::1/128'], 'all': ['0.0.0.0/0', '::/0']}
+    cidrs = [cidr for t in settings.nodeport_addresses.split(',') if t for cidr in words.get(t, [t])]
+    nets = of_family([parse_net(cidr) for cidr in cidrs], family)
     return [] if any(net.prefixlen == 0 for net in nets) else nets
 
 

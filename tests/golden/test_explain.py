@@ -49,6 +49,31 @@ def test_expected_text(name):
     assert answer(*QUESTIONS[name]) == (FOLDER / f'{name}.txt').read_text()
 
 
+# where NodePort 31080 is answered: by the words of --nodeport-addresses, for the node itself
+ANSWERED = {
+    ('all', 'iptables'): {'192.0.2.11', '198.51.100.1', '127.0.0.1', '[2001:db8::11]'},
+    ('all', 'nftables'): {'192.0.2.11', '198.51.100.1', '[2001:db8::11]'},
+    ('localhost', 'iptables'): {'127.0.0.1'},
+    ('localhost', 'nftables'): set(),
+    ('primary-localhost', 'iptables'): {'192.0.2.11', '127.0.0.1'},
+    ('primary-localhost', 'nftables'): {'192.0.2.11'},
+}
+
+
+@pytest.mark.parametrize('words,mode', ANSWERED)
+def test_node_ports_are_answered_where_the_words_say(words, mode):
+    def is_answered(address):
+        said = answer(f'node-port-addresses-{words}',
+                      ['explain', f'{address}:31080', '--from', 'node', '--proxy-mode', mode])
+        assert said.endswith(('exit status 0\n', 'exit status 1\n'))
+        assert ('node port of service shop/cart:http' in said) == said.endswith('0\n')
+        assert (f'No rule concerns {address}:31080/tcp' in said) == said.endswith('1\n')
+        return said.endswith('0\n')
+
+    everywhere = ('192.0.2.11', '198.51.100.1', '127.0.0.1', '[2001:db8::11]', '[::1]')
+    assert {address for address in everywhere if is_answered(address)} == ANSWERED[words, mode]
+
+
 def test_every_file_is_expected():
     assert {path.stem for path in FOLDER.iterdir()} == set(QUESTIONS)
 

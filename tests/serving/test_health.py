@@ -211,3 +211,13 @@ def test_health_check_ports_keep_to_the_addresses_of_node_ports(host):
     host.wait_for(health_of(host, 31040, ADDRESSES[4]), lambda answer: answer.status == 200)
     assert host.ask("/", 31040).status == 0
     assert host.ask("/", 31040, ADDRESSES[6]).status == 0, "no address of the family fits"
+
+
+def test_health_check_ports_follow_the_words_of_node_ports(host):
+    web = Service("web", 24, [Pod("a", 3)], kind="LoadBalancer", externalTrafficPolicy="Local", healthCheckNodePort=31050)
+    host.write(web)
+    host.start("--nodeport-addresses=localhost")
+    for address in ("127.0.0.1", "::1"):
+        host.wait_for(health_of(host, 31050, address), lambda answer: answer.status == 200)
+    for address in ADDRESSES.values():
+        assert host.ask("/", 31050, address).status == 0

@@ -416,7 +416,6 @@ static void validation_of_each_rule(void **state)
 		 "metricsBindAddress: Invalid value: \"foo\": must be IP:"},
 		{"metricsBindAddress: '[::1]:65536'", "\"65536\": must be a valid port"},
 		{"nodePortAddresses: [1.2.3.4]", "nodePortAddresses: [0]: Invalid value"},
-		{"nodePortAddresses: [10.0.0.0/8, primary]", "[1]: Invalid value: \"primary\""},
 		{"showHiddenMetricsForVersion: '1.35'",
 		 "must be omitted or have the value '1.36'; only the previous minor version"},
 		{"detectLocalMode: Guess", "detectLocalMode: Unsupported value: \"Guess\""},
@@ -476,6 +475,41 @@ static void validation_lets_rules_of_other_modes_be(void **state)
 
 		assert_int_equal(from_text(f, text, NULL), 0);
 		assert_int_equal(f->problems.n, 0);
+	}
+}
+
+/* TestValidateKubeProxyNodePortAddress: what it says of words */
+static void validation_of_words_for_node_ports(void **state)
+{
+	static const struct {
+		const char *list;
+		const char *says; /* NULL: it is valid */
+	} cases[] = {
+		{"[primary]", NULL},
+		{"[localhost]", NULL},
+		{"[all]", NULL},
+		{"[primary, localhost]", NULL},
+		{"[primary, localhost, all]", NULL},
+		{"[localhost, localhost]", "[1]: Duplicate value: \"localhost\""},
+		{"[primary, 10.0.0.0/8, primary]", "[2]: Duplicate value: \"primary\""},
+		{"[10.0.0.0/8, 10.0.0.0/8, localhost]", NULL},
+		{"[all, primary, 192.168.0.0/16, localhost]", NULL},
+		{"[primary, 127.0.0.1/32]", NULL},
+		{"[Localhost]", "[0]: Invalid value: \"Localhost\": must be a valid CIDR or one of "
+				"the keywords 'primary', 'localhost', 'all'"},
+		{"[primary, locahost]", "[1]: Invalid value: \"locahost\": must be a valid CIDR or "
+					"one of the keywords 'primary', 'localhost', 'all'"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct fixture *f = *state;
+		cleanup_free char *text = xasprintf(HEAD "nodePortAddresses: %s\n", cases[i].list);
+
+		assert_int_equal(from_text(f, text, NULL), 0);
+		if (f->problems.n != (cases[i].says ? 1 : 0))
+			fail_msg("%s: %zu problems", cases[i].list, f->problems.n);
+		if (cases[i].says)
+			assert_true(has_suffix(f->problems.v[0], cases[i].says));
 	}
 }
 
@@ -663,6 +697,7 @@ int main(void)
 		TEST(address_and_port_merging),
 		TEST(validation_of_each_rule),
 		TEST(validation_lets_rules_of_other_modes_be),
+		TEST(validation_of_words_for_node_ports),
 		TEST(problems_are_told_together_and_name_their_origin),
 		TEST(written_configuration_reads_back_identically),
 		TEST(configz_is_the_configuration_as_json),

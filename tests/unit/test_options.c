@@ -108,7 +108,7 @@ static void defaults_are_kube_proxys(void **state)
 	assert_int_equal(f->config.min_sync_period_ns, INT64_C(1000000000));
 	assert_int_equal(f->config.detect_mode, DETECT_CLUSTER_CIDR);
 	assert_false(f->config.has_bind_address);
-	assert_false(f->config.node_ports_primary);
+	assert_int_equal(f->config.n_node_port_addresses, 0);
 	assert_int_equal(f->config.log_format, LOG_FORMAT_TEXT);
 }
 
@@ -166,9 +166,9 @@ static void each_rule_refuses_alone(void **state)
 		{"--iptables-min-sync-period=31s",
 		 "\"30s\": must be greater than or equal to iptables.minSyncPeriod, 31s"},
 		{"--nodeport-addresses=10.0.0.1",
-		 "[0]: Invalid value: \"10.0.0.1\": must be a valid CIDR"},
-		{"--nodeport-addresses=primary,10.0.0.0/8", "cannot use both primary and CIDRs"},
-		{"--nodeport-addresses=10.0.0.0/8,primary", "cannot use both primary and CIDRs"},
+		 "[0]: Invalid value: \"10.0.0.1\": must be a valid CIDR or one of the keywords"},
+		{"--nodeport-addresses=all,all",
+		 "--nodeport-addresses: [1]: Duplicate value: \"all\""},
 		{"--bind-address=localhost", "--bind-address"},
 		{"--detect-local-mode=clustercidr", "--detect-local-mode"},
 		{"--detect-local-mode=BridgeInterface", "--pod-bridge-interface"},
@@ -201,6 +201,7 @@ static void values_at_the_edges_are_taken(void **state)
 		"--bind-address=::",
 		"--nodeport-addresses=",
 		"--nodeport-addresses=primary",
+		"--nodeport-addresses=localhost,10.0.0.0/8,primary,all,10.0.0.0/8",
 		"--nodeport-addresses=0.0.0.0/0,::/0",
 		"--cluster-cidr=fd00::/64,10.0.0.0/8",
 		"--feature-gates=",
@@ -498,6 +499,26 @@ static void primary_means_the_nodes_addresses(void **state)
 	config_settings_done(&settings);
 }
 
+/* A node without IPv6: there `primary` alone is every address, and with `localhost` it is none. */
+static void words_count_in_both_families(void **state)
+{
+	struct fixture *f = *state;
+	struct settings settings;
+
+	configure(f, "--nodeport-addresses=primary,localhost", NULL);
+	make_node(f, NAMES("192.0.2.5"), NAMES());
+	assert_int_equal(config_settings(&f->config, f->node, FAMILY_IPV4, &settings, &f->err), 0);
+	assert_int_equal(settings.node_ports.n_cidrs, 2);
+	assert_prefix(&settings.node_ports.cidrs[0], "192.0.2.5/32");
+	assert_prefix(&settings.node_ports.cidrs[1], "127.0.0.0/8");
+	config_settings_done(&settings);
+	assert_int_equal(config_settings(&f->config, f->node, FAMILY_IPV6, &settings, &f->err), 0);
+	assert_int_equal(settings.node_ports.n_cidrs, 1);
+	assert_false(settings.node_ports.match_all);
+	assert_prefix(&settings.node_ports.cidrs[0], "::1/128");
+	config_settings_done(&settings);
+}
+
 static size_t count_warnings(struct fixture *f, bool dual_stack)
 {
 	cleanup_problems struct problems warnings = {0};
@@ -522,6 +543,21 @@ static void node_port_addresses_unset_or_of_one_family_is_a_warning(void **state
 	assert_int_equal(count_warnings(f, true), 1);
 	configure(f, "--nodeport-addresses=192.0.2.0/24,fd00::/64", NULL);
 	assert_int_equal(count_warnings(f, true), 0);
+}
+
+/* These two are of both families, whatever the node has. */
+static void words_are_no_reason_for_a_warning(void **state)
+{
+	struct fixture *f = *state;
+
+	configure(f, "--nodeport-addresses=localhost", NULL);
+	make_node(f, NAMES("192.0.2.5"), NAMES());
+	assert_int_equal(count_warnings(f, true), 0);
+	configure(f, "--nodeport-addresses=all", "--cluster-cidr=10.0.0.0/8,fd00::/64", NULL);
+	assert_int_equal(count_warnings(f, true), 0);
+	configure(f, "--nodeport-addresses=primary", "--cluster-cidr=10.0.0.0/8,fd00::/64", NULL);
+	make_node(f, NAMES("192.0.2.5"), NAMES());
+	assert_int_equal(count_warnings(f, true), 1);
 }
 
 static void cluster_cidr_of_the_wrong_family_is_fatal_without_dual_stack(void **state)
@@ -575,6 +611,8 @@ int main(void)
 		TEST(node_cidr_mode_takes_the_nodes_pod_cidrs),
 		TEST(interface_modes_hold_for_both_families),
 		TEST(primary_means_the_nodes_addresses),
+		TEST(words_count_in_both_families),
+		TEST(words_are_no_reason_for_a_warning),
 		TEST(node_port_addresses_unset_or_of_one_family_is_a_warning),
 		TEST(cluster_cidr_of_the_wrong_family_is_fatal_without_dual_stack),
 		TEST(pod_cidrs_of_the_wrong_family_are_fatal_in_node_cidr_mode),

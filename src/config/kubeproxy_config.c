@@ -54,7 +54,7 @@ static void apply_logging(const struct kubeproxy_config *config, const struct fl
 }
 
 /* One section of the three says how often to sync; the others lose theirs, as in kube-proxy. */
-static void settle_mode(const struct kubeproxy_config *config)
+static void settle_mode(struct kubeproxy_config *config)
 {
 	Kubeproxy__Configuration *message = config->message;
 	bool nftables = message->mode && streq(message->mode, "nftables");
@@ -72,7 +72,8 @@ static void settle_mode(const struct kubeproxy_config *config)
 	if (nftables)
 		message->iptables->masqueradeall = false;
 	message->portrange = (char *)""; /* read, and of no meaning since long ago */
-	if (!message->mode || !*message->mode)
+	config->mode_defaulted = !message->mode || !*message->mode;
+	if (config->mode_defaulted)
 		message->mode = (char *)"iptables";
 	if (nftables && message->n_nodeportaddresses == 0)
 		kubeproxy_fields_set(config, "nodePortAddresses", "primary");

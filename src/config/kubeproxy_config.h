@@ -27,6 +27,7 @@ struct kubeproxy_config {
 	const char *file;                  /* NULL: made from flags */
 	const struct yaml_node *root;      /* of the file */
 	const struct flag_settings *flags; /* borrowed: those that count */
+	bool mode_defaulted;               /* none was given, so it is iptables */
 	bool min_sync_explicit; /* the least time between syncs is given; zero in a file is not */
 };
 

@@ -37,6 +37,10 @@
 #define LAST_WORD_NS   CLOCK_NS_PER_SECOND /* for an event before the end */
 #define SHORT_AGAIN_NS (60 * CLOCK_NS_PER_SECOND)
 
+#define NO_MODE_REASON                                                                        \
+	"the default becomes nftables in Kubernetes 1.40; to stay with iptables, give mode: " \
+	"iptables in the configuration file, or --proxy-mode=iptables"
+
 struct daemon {
 	const struct daemon_input *input;
 	const struct config *config; /* in force */
@@ -344,6 +348,9 @@ static void begin(struct daemon *daemon)
 	servers_open(daemon->servers, daemon->waited);
 	if (ending(daemon))
 		return;
+	if (daemon->input->config->effective->mode_defaulted)
+		announcer_tell_node(daemon->announcer, "KubeProxyDefaultMode", "StartKubeProxy",
+				    "No mode is given, using iptables: " NO_MODE_REASON);
 	/* what kube-proxy says of itself where it has come so far */
 	announcer_tell_node(daemon->announcer, "Starting", "StartKubeProxy", "");
 	start_watch(daemon);
@@ -659,6 +666,14 @@ static void listen_to_signals(struct daemon *daemon)
 	}
 }
 
+/* A cluster that was never asked would change its mode with an upgrade to 1.40. */
+static void log_default_mode(const struct config *config)
+{
+	if (config->effective->mode_defaulted)
+		log_error("No mode is given, using iptables",
+			  KV("reason", LOG_STR(NO_MODE_REASON)));
+}
+
 static void log_start(const struct daemon_input *input)
 {
 	const struct config *config = input->config;
@@ -816,6 +831,7 @@ int daemon_run(const struct daemon_input *input)
 
 	log_attach(daemon.loop);
 	log_start(input);
+	log_default_mode(input->config);
 	daemon.budget = connection_budget_new(&(struct connection_budget_config){
 		.descriptors = host_setup_open_files(),
 		.cannot_accept = on_cannot_accept,

@@ -192,6 +192,18 @@ def test_words_for_node_ports_are_replaced_again_at_each_change(start, config):
 
 
 @needs_namespace
+def test_a_file_that_no_longer_names_the_default_mode_changes_nothing(start, config):
+    config.write_text(RUNNING + "mode: iptables\n")
+    daemon = start(config)
+    daemon.wait_for_first_syncs()
+    replace(config, RUNNING)
+    replace(config, RUNNING + "clusterCIDR: 10.244.0.0/16\n")
+    daemon.wait_for("applying it", 'fields="clusterCIDR"')
+    assert daemon.end() == 0
+    assert daemon.said("No mode is given") == []
+
+
+@needs_namespace
 def test_the_log_level_changes_live(start, config, folder):
     daemon = start(config)
     daemon.wait_for_first_syncs()

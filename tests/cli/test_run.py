@@ -186,6 +186,14 @@ def test_init_only_sets_sysctls_and_writes_no_rule(folder):
     assert result.returncode == 0
     assert result.stdout.startswith("1\n")
     assert "KUBE" not in result.stdout
+    assert result.stderr.count('"No mode is given, using iptables"') == 1
+
+
+@pytest.mark.parametrize("instead", ["--cleanup", "--write-config-to=/dev/null"])
+def test_who_does_not_run_needs_no_mode(folder, instead):
+    result = subprocess.run([*UNSHARE, PORTOLAN, "run", f"--manifests={folder}", instead], capture_output=True, text=True, timeout=DEADLINE)
+    assert result.returncode == 0
+    assert "No mode is given" not in result.stderr
 
 
 VARIANT = '"Chose the variant of iptables"'

@@ -513,6 +513,24 @@ static void validation_of_words_for_node_ports(void **state)
 	}
 }
 
+static void no_mode_and_an_empty_one_are_the_default(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(from_flags(f, NULL), 0);
+	assert_true(f->config->mode_defaulted);
+	assert_int_equal(from_flags(f, "--proxy-mode=", NULL), 0);
+	assert_true(f->config->mode_defaulted);
+	assert_int_equal(from_text(f, HEAD "mode: ''\n", NULL), 0);
+	assert_true(f->config->mode_defaulted);
+	assert_int_equal(from_text(f, HEAD, "--proxy-mode=nftables", NULL), 0);
+	assert_true(f->config->mode_defaulted); /* the file counts alone */
+	assert_int_equal(from_flags(f, "--proxy-mode=iptables", NULL), 0);
+	assert_false(f->config->mode_defaulted);
+	assert_int_equal(from_text(f, HEAD "mode: nftables\n", NULL), 0);
+	assert_false(f->config->mode_defaulted);
+}
+
 static void problems_are_told_together_and_name_their_origin(void **state)
 {
 	struct fixture *f = *state;
@@ -698,6 +716,7 @@ int main(void)
 		TEST(validation_of_each_rule),
 		TEST(validation_lets_rules_of_other_modes_be),
 		TEST(validation_of_words_for_node_ports),
+		TEST(no_mode_and_an_empty_one_are_the_default),
 		TEST(problems_are_told_together_and_name_their_origin),
 		TEST(written_configuration_reads_back_identically),
 		TEST(configz_is_the_configuration_as_json),

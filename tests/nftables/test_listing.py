@@ -9,7 +9,8 @@ import json
 import pytest
 
 from lab import nft_dump as dump
-from lab.manifests import Service
+from lab.daemon import program
+from lab.manifests import Service, object_of
 from lab.nft_evaluator import Table
 from lab.topology import Namespace
 
@@ -108,3 +109,33 @@ def test_a_listing_can_be_loaded_again(full, family):
 
 def as_json(namespace, family):
     return namespace.run('nft', '-j', 'list', 'table', dump.NAMES[family], 'kube-proxy')
+
+
+# -- long names
+
+
+def service_of(number, size):
+    """A Service without endpoints, and the name of its port in rules, which has so many bytes."""
+    namespace, name = 'n' * 63, f's{number}'.ljust(63 if size > 188 else 60, 's')
+    port = 'p' * (size - len(f'{namespace}/{name}:'))
+    made = object_of('Service', 'v1', name, namespace, spec={
+        'type': 'NodePort', 'clusterIPs': [f'10.96.7.{number}', f'fd00:10:96::7{number}'],
+        'ports': [{'name': port, 'port': 80, 'protocol': 'TCP', 'nodePort': 31700 + number}]})
+    return made, f'{namespace}/{name}:{port}'
+
+
+def test_comments_are_cut_to_what_nft_takes(clusters, family):
+    """128 bytes; kube-proxy v1.36 wrote longer ones, and with the first of them no rule of the family could be written."""
+    cluster = clusters()
+    made = [service_of(number, size) for number, size in enumerate((127, 128, 129, 191), 1)]
+    assert [len(name) for _object, name in made] == [127, 128, 129, 191]
+    cluster.serve(extra=[one for one, _name in made])
+    text = listing(cluster.node, family)
+    for _object, name in made:
+        assert text.count(f'comment "{name[:128]}" : goto reject-chain') == 2, 'its cluster IP and its node port'
+    code, out, err = cluster.node.run(program(), 'diff', *cluster.daemon.flags, check=False)
+    assert code == 0, out + err
+    script = cluster.node.run(program(), 'render', *cluster.daemon.flags, f'--ip-family=ipv{family}')
+    again = listing(reloaded(cluster, family, script), family)
+    for _object, name in made:
+        assert again.count(f'comment "{name[:128]}" : goto reject-chain') == 2

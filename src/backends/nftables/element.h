@@ -41,7 +41,7 @@ struct element {
 	uint8_t bytes[ELEMENT_BYTES]; /* key, then data, as the kernel keeps them */
 };
 
-#define ELEMENT_COMMENT_MAX 127 /* so much of a comment is kept, as nft does */
+#define ELEMENT_COMMENT_MAX 128 /* so much of a comment is kept; nft takes no more */
 
 typedef void element_fn(void *arg, const struct element *element);
 

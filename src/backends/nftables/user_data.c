@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <linux/netfilter/nf_tables.h>
 
+#include "backends/nftables/element.h"
 #include "kernel/nl_attr.h"
 
 /*
@@ -11,8 +12,6 @@
  * such entries again. The numbers below are nft's own and the same since it has typeof; those of
  * expressions and of protocol headers are its enumerations.
  */
-
-#define COMMENT_MAX 127 /* nft takes no more */
 
 enum {
 	ENTRY_KEY_ORDER = 0, /* of a container */
@@ -67,7 +66,7 @@ static void put_u32(struct user_data *to, uint8_t type, uint32_t value)
 
 void user_data_cut(const char *comment, char out[static USER_DATA_COMMENT_MAX])
 {
-	size_t n = MIN(strlen(comment), COMMENT_MAX);
+	size_t n = MIN(strlen(comment), ELEMENT_COMMENT_MAX);
 
 	memcpy(out, comment, n);
 	out[n] = '\0';

@@ -14,7 +14,7 @@ struct nlmsghdr;
 
 #define USER_DATA_COMMENT_MAX 256
 
-/* A comment, cut at 127 bytes, as an attribute of a table, chain, rule or element. */
+/* A comment, cut at ELEMENT_COMMENT_MAX bytes, as an attribute of a table, chain, rule or element. */
 void user_data_comment(struct nlmsghdr *message, uint16_t attribute, const char *comment);
 /* So much of it as is kept. */
 void user_data_cut(const char *comment, char out[static USER_DATA_COMMENT_MAX]);

@@ -68,6 +68,7 @@ struct flag {
 	unsigned int commands; /* bit set: where it may be used */
 	const char *initial;   /* the default as text; NULL: zero, false, empty */
 	const char *value;     /* what the help calls the value; NULL: after the kind */
+	bool past;             /* kube-proxy no longer has it: accepted, and not on /flagz */
 	const char *help;
 };
 

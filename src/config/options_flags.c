@@ -250,10 +250,10 @@ const struct flag options_flags[] = {
 	 .help = "All lines go to standard error."},
 	{.group = UNUSED, .name = "log-json-info-buffer-size", FIELD(QUANTITY, "logging.options.json.infoBufferSize"), .commands = LOGS, .initial = "0",
 	 .help = "Every line is written at once."},
-	{.group = UNUSED, .name = "boot-id-file", STRING(boot_id_file), .commands = BOTH, .value = "files",
-	 .help = "Nothing reads it."},
-	{.group = UNUSED, .name = "machine-id-file", STRING(machine_id_file), .commands = BOTH, .value = "files",
-	 .help = "Nothing reads it."},
+	{.group = UNUSED, .name = "boot-id-file", STRING(boot_id_file), .commands = BOTH, .value = "files", .past = true,
+	 .help = "Nothing reads it; kube-proxy had it until v1.36."},
+	{.group = UNUSED, .name = "machine-id-file", STRING(machine_id_file), .commands = BOTH, .value = "files", .past = true,
+	 .help = "Nothing reads it; kube-proxy had it until v1.36."},
 };
 /* clang-format on */
 

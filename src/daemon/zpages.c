@@ -144,7 +144,7 @@ static const struct flag **sorted_flags(size_t *ret_n)
 	size_t n = 0;
 
 	for (size_t i = 0; i < options_n_flags; i++)
-		if (options_flags[i].commands & 1u << COMMAND_RUN)
+		if (options_flags[i].commands & 1u << COMMAND_RUN && !options_flags[i].past)
 			flags[n++] = &options_flags[i];
 	qsort(flags, n, sizeof(const struct flag *), compare_flags);
 	*ret_n = n;

@@ -161,6 +161,13 @@ def test_gates_are_those_of_the_newest_version(running):
     assert not any("SidecarContainers" in name for name in gates)
 
 
+def test_flags_of_an_older_kube_proxy_are_taken_and_not_shown(host):
+    host.start("--boot-id-file=/x", "--machine-id-file=/y")
+    flags = host.ask("/flagz").body
+    assert "\nbind-address=" in flags and "\nmasquerade-all=" in flags
+    assert "boot-id-file" not in flags and "machine-id-file" not in flags
+
+
 def test_pages_behind_gates(host):
     host.start("--feature-gates=ComponentFlagz=false,ComponentStatusz=false")
     assert host.ask("/flagz").status == host.ask("/statusz").status == 404

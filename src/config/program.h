@@ -5,7 +5,7 @@
 
 /* The kube-proxy whose flags, rules and behaviour this version has. */
 #define KUBERNETES_VERSION "v1." KUBERNETES_MINOR
-#define KUBERNETES_MINOR   "36"
+#define KUBERNETES_MINOR   "37"
 
 enum command_id {
 	COMMAND_RUN = 0,

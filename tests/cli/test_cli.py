@@ -110,7 +110,7 @@ def test_manual_page_names_every_flag():
 def test_version():
     result = run("version")
     assert (result.returncode, result.stderr) == (0, "")
-    assert re.fullmatch(r"Portolan v\d+\.\d+\.\d+ \(kube-proxy of Kubernetes v1\.36\)\n", result.stdout)
+    assert re.fullmatch(r"Portolan v\d+\.\d+\.\d+ \(kube-proxy of Kubernetes v1\.37\)\n", result.stdout)
     assert run("--version").stdout == result.stdout
     assert run("run", "--version").stdout == result.stdout
     assert run("run", "--version=true").stdout == result.stdout
@@ -119,7 +119,7 @@ def test_version():
 def test_version_raw_has_the_details():
     result = run("run", "--version=raw")
     assert result.returncode == 0
-    assert "kubernetes: v1.36" in result.stdout
+    assert "kubernetes: v1.37" in result.stdout
     assert_error(run("run", "--version=old"), 1, "--version")
 
 

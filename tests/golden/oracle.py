@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A second opinion: the rules of iptables mode, written from the specification alone.
 
-Portolan's rules must be those of kube-proxy v1.36. This file derives them from a manifest folder without sharing a
+Portolan's rules must be those of kube-proxy v1.37. This file derives them from a manifest folder without sharing a
 line, a table or an idea with the C program: it knows no changes and no incremental syncs, it just says what a
 first sync writes. The golden files are its output, and random manifests are compared with it.
 

@@ -37,7 +37,7 @@ KNOWN = {
     },
     # One article (Kubernetes 1.12) shows KUBE-SVC-M42ZCW2EYUCRBVAF for a port without a name of "default/testsvc". That is
     # the hash neither of today's identity "default/testsvc" nor of the one of those days, "default/testsvc:": the
-    # listing's names were changed before it was printed. v1.36 hashes "default/testsvctcp":
+    # listing's names were changed before it was printed. v1.37 hashes "default/testsvctcp":
     'articles-seven-endpoints': {
         'KUBE-SVC-QAIWDPZBWUTCVGO3': 'default/testsvc cluster IP',
         'KUBE-EXT-QAIWDPZBWUTCVGO3': 'default/testsvc loadbalancer IP',

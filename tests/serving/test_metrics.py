@@ -129,7 +129,7 @@ def test_zpages_are_objects_for_those_who_ask_for_them(running, kind):
     if kind == "Flagz":
         assert found["flags"]["v"] == "2" and found["flags"]["conntrack-max-per-core"] == "0"
     else:
-        assert found["uptimeSeconds"] >= 0 and "/metrics" in found["paths"] and found["emulationVersion"] == "1.36"
+        assert found["uptimeSeconds"] >= 0 and "/metrics" in found["paths"] and found["emulationVersion"] == "1.37"
     for accept in ("*/*", "text/plain", "", "application/json, text/*;q=0.5"):
         answer = running.ask(path, Accept=accept)
         assert answer.status == 200 and answer.body.startswith(f"\nkube-proxy {kind.lower()}\n")

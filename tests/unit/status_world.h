@@ -73,7 +73,7 @@ attr_unused static struct status_world *status_world_new(const struct backend_op
 		.backend = backend,
 		.node_name = STATUS_NODE,
 		.version = "1.2.3",
-		.kubernetes = "v1.36",
+		.kubernetes = "v1.37",
 		.settings = status_settings,
 		.addresses = status_addresses,
 		.gauges = status_gauges,

@@ -131,7 +131,7 @@ static void traffic_is_told_by_the_ids_of_rows(void **state attr_unused)
 	status_json_traffic(&world->source, 1500, &text);
 	json = text_dup(&text);
 	assert_string_equal(json, "{\"node\":\"node-a\",\"mode\":\"nftables\",\"version\":"
-				  "\"1.2.3\",\"kubernetes\":\"v1.36\",\"rates\":false}"
+				  "\"1.2.3\",\"kubernetes\":\"v1.37\",\"rates\":false}"
 				  "{\"ms\":1500,\"connections\":{\"default/web:http\":12,"
 				  "\"default/web:80\":3}}");
 	status_world_free(world);

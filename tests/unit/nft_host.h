@@ -384,6 +384,24 @@ attr_unused static char *host_chain(const struct host *host, const char *start)
 	return strndup(at + 2, strcspn(at + 2, " \n"));
 }
 
+/* A chain with the name of that of the only endpoint, "10.0.5.1", of a Service to come, which no rule can jump to. */
+attr_unused static char *host_spoil(struct host *host, const char *key)
+{
+	cleanup_free char *chain = NULL;
+	cleanup_free char *command = NULL;
+
+	host_serve(host, key, 50, "10.0.5.1");
+	host_sync(host);
+	chain = host_chain(host, "KUBE-SEP-");
+	host_remove(host, key);
+	host_sync(host);
+	assert_false(host_has(host, chain));
+	command = xasprintf("nft add chain %s nat %s '{ type nat hook postrouting priority 300; }'",
+			    host->cluster.settings.family == FAMILY_IPV4 ? "ip" : "ip6", chain);
+	host_run(host, command);
+	return take(chain);
+}
+
 /* A test for each family, which family_of() tells it. */
 attr_unused static enum family ipv4 = FAMILY_IPV4, ipv6 = FAMILY_IPV6;
 

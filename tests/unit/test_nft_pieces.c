@@ -142,6 +142,66 @@ static void test_a_failure_in_the_middle_leaves_nothing_behind(void **state)
 	host_done(&host);
 }
 
+/* -- a comparison that begins a Service again, of which former pieces wrote chains that it had not found */
+
+/* All chains of Services vanish, and the rules that lead to them. */
+static void delete_chains(struct host *host)
+{
+	host_run(host, "%s-save -t nat | awk '/^:KUBE-S(VC|EP)-/ { c = substr($1, 2) \"\\n\"; "
+		       "f = f \"-F \" c; x = x \"-X \" c } "
+		       "END { print \"*nat\\n-F KUBE-SERVICES\\n\" f x \"COMMIT\" }' | "
+		       "%s-restore --noflush");
+}
+
+static size_t transactions_wanted;
+
+static bool has_sent(struct host *host)
+{
+	return nft_sync_stats(host->sync)->n_transactions >= transactions_wanted;
+}
+
+static bool has_audited(struct host *host)
+{
+	return nft_sync_stats(host->sync)->n_audits > 0;
+}
+
+static void test_an_interruption_within_a_service_leaves_no_rule_twice(void **state)
+{
+	struct host host;
+
+	host_init(&host, *(enum family *)*state);
+	serve_large(&host, "ns1/large", 1);
+	set_endpoints(&host, "ns1/large", 1);
+	host_sync(&host);
+	delete_chains(&host);
+	transactions_wanted = nft_sync_stats(host.sync)->n_transactions + 2;
+	host_wait(&host, has_sent);
+	assert_false(has_audited(&host));
+	host_serve(&host, "ns2/other", 2, "10.0.2.1");
+	host_sync(&host);
+	assert_false(has_audited(&host));
+	host_wait(&host, has_audited);
+	host_expect(&host);
+	host_done(&host);
+}
+
+/* The last piece of a large Service has the first chains of the next one, which the kernel refuses. */
+static void test_a_refusal_behind_a_large_service_leaves_no_rule_of_it_twice(void **state)
+{
+	cleanup_free char *chain = NULL;
+	struct host host;
+
+	host_init(&host, *(enum family *)*state);
+	chain = host_spoil(&host, "ns2/bad");
+	serve_large(&host, "ns1/large", 1);
+	set_endpoints(&host, "ns1/large", 1);
+	host_serve(&host, "ns2/bad", 50, "10.0.5.1");
+	host_sync_full(&host);
+	assert_string_equal(host.refused, "ns2/bad");
+	host_run(&host, "test -z \"$(%s-save -t nat | sed -n '/ns1.large/p' | sort | uniq -d)\"");
+	host_done(&host);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -149,6 +209,8 @@ int main(void)
 		BOTH(test_a_small_change_is_one_transaction),
 		BOTH(test_a_full_sync_cuts_a_large_service),
 		BOTH(test_a_failure_in_the_middle_leaves_nothing_behind),
+		BOTH(test_an_interruption_within_a_service_leaves_no_rule_twice),
+		BOTH(test_a_refusal_behind_a_large_service_leaves_no_rule_of_it_twice),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -436,24 +436,6 @@ static void test_affinity_survives_changes(void **state)
 
 /* -- refusals */
 
-/* A chain with the name of an endpoint's that no rule can jump to. */
-static char *spoil(struct host *host, void **state, const char *key)
-{
-	cleanup_free char *chain = NULL;
-	cleanup_free char *command = NULL;
-
-	host_serve(host, key, 50, "10.0.5.1");
-	host_sync(host);
-	chain = host_chain(host, "KUBE-SEP-");
-	host_remove(host, key);
-	host_sync(host);
-	assert_false(host_has(host, chain));
-	command = xasprintf("nft add chain %s nat %s '{ type nat hook postrouting priority 300; }'",
-			    family_of(state) == FAMILY_IPV4 ? "ip" : "ip6", chain);
-	host_run(host, command);
-	return take(chain);
-}
-
 static void test_a_service_that_is_refused_does_not_stop_others(void **state)
 {
 	struct host host;
@@ -461,7 +443,7 @@ static void test_a_service_that_is_refused_does_not_stop_others(void **state)
 	cleanup_free char *command = NULL;
 
 	host_init(&host, family_of(state));
-	chain = spoil(&host, state, "ns1/bad");
+	chain = host_spoil(&host, "ns1/bad");
 	host_serve(&host, "ns1/bad", 50, "10.0.5.1");
 	host_serve(&host, "ns1/good", 51, "10.0.5.2");
 	host_sync(&host);

@@ -45,6 +45,18 @@ static inline const void *nl_attr_bytes(const struct nlattr *attr, size_t *ret_n
 	return attr ? attr + 1 : NULL;
 }
 
+/* One that is not there is. */
+static inline bool nl_attr_is_zero(const struct nlattr *attr)
+{
+	size_t n;
+	const uint8_t *bytes = nl_attr_bytes(attr, &n);
+
+	for (size_t i = 0; i < n; i++)
+		if (bytes[i])
+			return false;
+	return true;
+}
+
 /* Those in another attribute. */
 static inline struct nl_attrs nl_attr_nest(const struct nlattr *nest)
 {

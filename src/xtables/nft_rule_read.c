@@ -172,17 +172,6 @@ static bool read_payload(struct reading *reading, const struct nft_expr *expr)
 	return load != LOAD_OTHER && begin(reading, load);
 }
 
-static bool is_zero(const struct nlattr *attr)
-{
-	size_t n;
-	const uint8_t *bytes = nl_attr_bytes(attr, &n);
-
-	for (size_t i = 0; i < n; i++)
-		if (bytes[i])
-			return false;
-	return true;
-}
-
 /* A mask; kernels before 5.6 do not tell the operation. */
 static bool read_bitwise(struct reading *reading, const struct nft_expr *expr)
 {
@@ -194,8 +183,9 @@ static bool read_bitwise(struct reading *reading, const struct nft_expr *expr)
 	if (expr->v[NFTA_BITWISE_OP])
 		types |= BIT(NFTA_BITWISE_OP);
 	if (!is_made_of(expr, types) || !is_register(expr->v[NFTA_BITWISE_SREG]) ||
-	    !is_register(expr->v[NFTA_BITWISE_DREG]) || !is_zero(expr->v[NFTA_BITWISE_OP]) ||
-	    !is_zero(value_of(expr->v[NFTA_BITWISE_XOR])) || reading->mask)
+	    !is_register(expr->v[NFTA_BITWISE_DREG]) ||
+	    !nl_attr_is_zero(expr->v[NFTA_BITWISE_OP]) ||
+	    !nl_attr_is_zero(value_of(expr->v[NFTA_BITWISE_XOR])) || reading->mask)
 		return false;
 	reading->mask = value_of(expr->v[NFTA_BITWISE_MASK]);
 	return reading->mask;

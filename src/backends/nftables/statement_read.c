@@ -233,17 +233,6 @@ static bool make(const struct reading *reading, const struct parts *parts, enum 
 
 /* -- proofs */
 
-static bool is_zero(const struct nlattr *attribute)
-{
-	size_t n;
-	const uint8_t *bytes = nl_attr_bytes(attribute, &n);
-
-	for (size_t i = 0; i < n; i++)
-		if (bytes[i])
-			return false;
-	return true;
-}
-
 /* What is zero we leave out and the kernel lists. ours: well formed, and says what is a nest. */
 static bool same_attributes(struct nl_attrs ours, struct nl_attrs listed)
 {
@@ -254,7 +243,7 @@ static bool same_attributes(struct nl_attrs ours, struct nl_attrs listed)
 		return false;
 	for (size_t i = 0; i <= NFT_EXPR_ATTR_MAX; i++) {
 		if (!a[i] || !b[i]) {
-			if (a[i] || !is_zero(b[i]))
+			if (a[i] || !nl_attr_is_zero(b[i]))
 				return false;
 		} else if (a[i]->nla_type & NLA_F_NESTED) {
 			if (!same_attributes(nl_attr_nest(a[i]), nl_attr_nest(b[i])))

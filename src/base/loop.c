@@ -36,6 +36,11 @@ struct event *loop_watch(struct event_base *loop, int fd, short what, event_call
 	return event;
 }
 
+void loop_resume(struct event *watch)
+{
+	add(watch, NULL);
+}
+
 struct event *loop_free(struct event *event)
 {
 	if (event)

@@ -12,4 +12,5 @@ void loop_arm(struct event *timer, int64_t ns);
 /* EV_READ or EV_WRITE, and EV_PERSIST; it is watched at once. */
 struct event *loop_watch(struct event_base *loop, int fd, short what, event_callback_fn fn,
 			 void *arg);
+void loop_resume(struct event *watch);        /* after event_del() */
 struct event *loop_free(struct event *event); /* accepts NULL, returns NULL */

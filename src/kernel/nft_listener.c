@@ -4,7 +4,6 @@
 #include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
-#include <event2/event.h>
 #include <linux/filter.h>
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter/nfnetlink.h>
@@ -15,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/loop.h"
 #include "base/oom.h"
 #include "kernel/nfnetlink.h"
 #include "kernel/nft_message.h"
@@ -162,8 +162,8 @@ void nft_listener_hold(struct nft_listener *listener, bool held)
 		return;
 	if (held)
 		event_del(listener->event);
-	else if (event_add(listener->event, NULL) < 0)
-		oom("an event", 0);
+	else
+		loop_resume(listener->event);
 }
 
 static void on_readable(evutil_socket_t fd attr_unused, short what attr_unused, void *arg)
@@ -213,15 +213,6 @@ static int join(struct nft_listener *listener, struct err *err)
 	return 0;
 }
 
-static int watch(struct nft_listener *listener, struct event_base *loop, struct err *err)
-{
-	listener->event = event_new(loop, mnl_socket_get_fd(listener->mnl), EV_READ | EV_PERSIST,
-				    on_readable, listener);
-	if (!listener->event || event_add(listener->event, NULL) < 0)
-		return err_set(err, -ENOMEM, "watching the notifications of nf_tables");
-	return 0;
-}
-
 /* 0 where the kernel does not say. */
 static uint64_t namespace_of(const struct mnl_socket *mnl)
 {
@@ -247,10 +238,11 @@ int nft_listener_open(struct event_base *loop, uint32_t own_port,
 	r = nfnetlink_open(RECEIVE_BUFFER, &listener->mnl, err);
 	if (r == 0)
 		r = join(listener, err);
-	if (r == 0 && loop)
-		r = watch(listener, loop, err);
 	if (r < 0)
 		return r;
+	if (loop)
+		listener->event = loop_watch(loop, mnl_socket_get_fd(listener->mnl),
+					     EV_READ | EV_PERSIST, on_readable, listener);
 	listener->space = namespace_of(listener->mnl);
 	listener->next = listeners;
 	listeners = listener;
@@ -273,8 +265,7 @@ struct nft_listener *nft_listener_free(struct nft_listener *listener)
 	if (!listener)
 		return NULL;
 	unlist(listener);
-	if (listener->event)
-		event_free(listener->event);
+	loop_free(listener->event);
 	if (listener->mnl)
 		mnl_socket_close(listener->mnl);
 	free(listener->buffer);

@@ -3,13 +3,11 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <event2/event.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/fiber.h"
-#include "base/log.h"
-#include "base/oom.h"
+#include "base/loop.h"
 #include "kernel/nft_socket.h"
 #include "kernel/worker.h"
 
@@ -93,11 +91,6 @@ void nft_session_run(struct nft_session *session, struct nft_task *task)
 	start_tasks(session);
 }
 
-bool nft_session_is_busy(const struct nft_session *session)
-{
-	return session->running;
-}
-
 static void go_on(void *arg)
 {
 	struct nft_session *session = arg;
@@ -115,20 +108,13 @@ static void on_wake(evutil_socket_t fd attr_unused, short what attr_unused, void
 	go_on(arg);
 }
 
-/* Behind what the loop has to do now. */
-static void wake_soon(struct nft_session *session)
-{
-	if (evtimer_add(session->wake, &(const struct timeval){0}) < 0)
-		oom("an event", 0);
-}
-
 static void breathe(void *arg)
 {
 	struct nft_session *session = arg;
 
 	if (session->closing || clock_now_ns() - session->since_ns < BREATHE_NS)
 		return;
-	wake_soon(session);
+	loop_arm(session->wake, 0); /* behind what the loop has to do now */
 	wait_for_loop(session);
 }
 
@@ -179,7 +165,7 @@ static void end_turn(void *arg)
 	if (!turn)
 		return;
 	leave_queue(turn);
-	wake_soon(turn);
+	loop_arm(turn->wake, 0);
 }
 
 /* -- waiting for the kernel */
@@ -224,9 +210,7 @@ int nft_session_open(struct event_base *loop, const struct nft_listener_events *
 
 	session->last = &session->first;
 	session->fiber = fiber_new(breathe, session);
-	session->wake = evtimer_new(loop, on_wake, session);
-	if (!session->wake)
-		oom("an event", 0);
+	session->wake = loop_timer(loop, on_wake, session);
 	r = worker_open(loop, go_on, session, &session->worker, err);
 	if (r == 0)
 		r = connect_to_kernel(session, loop, events, arg, err);
@@ -249,7 +233,7 @@ struct nft_session *nft_session_free(struct nft_session *session)
 	assert(turn != session);
 	nft_listener_free(session->listener);
 	nft_socket_free(session->socket);
-	event_free(session->wake);
+	loop_free(session->wake);
 	worker_free(session->worker);
 	fiber_free(session->fiber);
 	free(session);

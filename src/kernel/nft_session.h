@@ -41,7 +41,6 @@ struct nft_listener *nft_session_listener(const struct nft_session *session);
 
 /* Runs the task, at once or when those before it are over. One that waits already is not run twice. */
 void nft_session_run(struct nft_session *session, struct nft_task *task);
-bool nft_session_is_busy(const struct nft_session *session); /* a task runs */
 /*
  * In done(): what the task cost, its own work and the kernel's. What the loop did meanwhile, and the turns of others, do not count.
  */

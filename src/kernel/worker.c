@@ -3,15 +3,13 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <event2/event.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/oom.h"
+#include "base/loop.h"
+#include "base/thread.h"
 #include "base/util.h"
 
 #define STACK_BYTES (256 * 1024)
@@ -74,24 +72,6 @@ static void *work(void *data)
 	return NULL;
 }
 
-/* Signals are for the loop alone. */
-static int start_thread(struct worker *worker)
-{
-	pthread_attr_t attributes;
-	sigset_t all, before;
-	int r;
-
-	sigfillset(&all);
-	pthread_attr_init(&attributes);
-	pthread_attr_setstacksize(&attributes, STACK_BYTES);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = pthread_create(&worker->thread, &attributes, work, worker);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attributes);
-	worker->started = r == 0;
-	return -r;
-}
-
 /* -- the loop */
 
 static void forget_signal(const struct worker *worker)
@@ -123,9 +103,7 @@ int worker_open(struct event_base *loop, worker_fn *ready, void *arg, struct wor
 	worker->ready = ready;
 	worker->ready_arg = arg;
 	worker->fd = fd;
-	worker->event = event_new(loop, fd, EV_READ | EV_PERSIST, on_done, worker);
-	if (!worker->event || event_add(worker->event, NULL) < 0)
-		oom("an event", 0);
+	worker->event = loop_watch(loop, fd, EV_READ | EV_PERSIST, on_done, worker);
 	pthread_mutex_init(&worker->lock, NULL);
 	pthread_cond_init(&worker->changed, NULL);
 	*ret = worker;
@@ -146,7 +124,7 @@ struct worker *worker_free(struct worker *worker)
 	}
 	pthread_cond_destroy(&worker->changed);
 	pthread_mutex_destroy(&worker->lock);
-	event_free(worker->event);
+	loop_free(worker->event);
 	close(worker->fd);
 	free(worker);
 	return NULL;
@@ -154,11 +132,14 @@ struct worker *worker_free(struct worker *worker)
 
 int worker_start(struct worker *worker, worker_fn *job, void *arg)
 {
-	int r = worker->started ? 0 : start_thread(worker);
-
 	assert(!worker->in_hand);
-	if (r < 0)
-		return r;
+	if (!worker->started) {
+		int r = thread_start(STACK_BYTES, work, worker, &worker->thread);
+
+		if (r < 0)
+			return r;
+		worker->started = true;
+	}
 	worker->in_hand = true;
 	pthread_mutex_lock(&worker->lock);
 	worker->job = job;

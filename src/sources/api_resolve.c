@@ -9,13 +9,12 @@
 
 #include <errno.h>
 #include <netdb.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/loop.h"
+#include "base/thread.h"
 
 #define STACK_BYTES (512u * 1024) /* getaddrinfo() and the modules of nsswitch.conf */
 
@@ -81,25 +80,6 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* Signals are for the loop alone. */
-static int start_thread(struct job *job)
-{
-	pthread_attr_t attributes;
-	pthread_t thread;
-	sigset_t all, before;
-	int r;
-
-	sigfillset(&all);
-	pthread_attr_init(&attributes);
-	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-	pthread_attr_setstacksize(&attributes, STACK_BYTES);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = pthread_create(&thread, &attributes, work, job);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attributes);
-	return -r;
-}
-
 /* -- the loop -- */
 
 static void tell(struct api_resolve *resolve, const struct answer *answer)
@@ -143,6 +123,7 @@ static int ask(const char *host, uint16_t port, int fd, struct err *err)
 {
 	struct job *job = xcalloc(1, sizeof(*job));
 	struct answer answer;
+	pthread_t thread;
 	int r = 0;
 
 	job->host = xstrdup(host);
@@ -155,11 +136,12 @@ static int ask(const char *host, uint16_t port, int fd, struct err *err)
 		job_free(job);
 		return r;
 	}
-	r = start_thread(job);
+	r = thread_start(STACK_BYTES, work, job, &thread);
 	if (r < 0) {
 		job_free(job);
 		return err_sys(err, r, "a thread that resolves the name %s", host);
 	}
+	pthread_detach(thread);
 	return 0;
 }
 
@@ -182,8 +164,7 @@ int api_resolve_start(struct event_base *loop, const char *host, uint16_t port,
 	resolve->fd = pair[0];
 	resolve->done = done;
 	resolve->arg = arg;
-	resolve->event = event_new(loop, pair[0], EV_READ, on_answer, resolve);
-	event_add(resolve->event, NULL);
+	resolve->event = loop_watch(loop, pair[0], EV_READ, on_answer, resolve);
 	*ret = resolve;
 	return 0;
 }

@@ -2,13 +2,11 @@
 #include "backends/iptables/restore/canary.h"
 
 #include <errno.h>
-#include <event2/event.h>
 #include <stdlib.h>
-#include <sys/time.h>
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/oom.h"
+#include "base/loop.h"
 #include "xtables/chains.h"
 #include "xtables/rule.h"
 
@@ -34,15 +32,6 @@ struct canary {
 	int64_t flushed_ns; /* when FLUSHED began */
 };
 
-static void wake(struct canary *canary, int64_t after_ns)
-{
-	struct timeval after;
-
-	clock_to_timeval(after_ns, &after);
-	if (evtimer_add(canary->timer, &after) < 0)
-		oom("an event", 0);
-}
-
 static void on_done(void *arg, int r, struct err *err);
 
 /* Creates, or looks for, the chain in the table in hand. */
@@ -61,7 +50,7 @@ static void enter(struct canary *canary, enum canary_state state, int64_t after_
 {
 	canary->state = state;
 	canary->table = state == CANARY_FLUSHED ? 1 : 0;
-	wake(canary, after_ns);
+	loop_arm(canary->timer, after_ns);
 }
 
 static void created(struct canary *canary, int r, const struct err *err)
@@ -147,9 +136,7 @@ struct canary *canary_new(struct event_base *loop, struct iptables_tool *tool,
 	canary->times = *times;
 	canary->gone = gone;
 	canary->arg = arg;
-	canary->timer = evtimer_new(loop, on_timer, canary);
-	if (!canary->timer)
-		oom("an event", 0);
+	canary->timer = loop_timer(loop, on_timer, canary);
 	enter(canary, CANARY_CREATE, 0);
 	return canary;
 }
@@ -160,7 +147,7 @@ struct canary *canary_free(struct canary *canary)
 		return NULL;
 	if (canary->job)
 		iptables_tool_cancel(canary->tool, canary->job);
-	event_free(canary->timer);
+	loop_free(canary->timer);
 	free(canary);
 	return NULL;
 }

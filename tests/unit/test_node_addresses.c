@@ -5,16 +5,13 @@
  * read: a process that may open no more files gets no answer about them.
  */
 
+#include <event2/event.h>
 #include <sys/resource.h>
 
 #include "backends/nftables/table_sync.h"
 #include "fake_tools.h"
-#include "kernel/nft_socket.h"
 #include "plan_feed.h"
-
-static void nobody_wrote(void *arg attr_unused, struct damage *damage attr_unused)
-{
-}
+#include "quiet_watch.h"
 
 static int64_t clock_stands(void *arg attr_unused)
 {
@@ -60,20 +57,21 @@ static void the_last_known_addresses_stay_when_none_can_be_read(void **state att
 {
 	struct prefix cidr;
 	struct settings settings = {.family = FAMILY_IPV4, .node_name = "a", .masquerade_mark = 1};
-	const struct table_sync_ops ops = {.foreign = nobody_wrote, .now_ns = clock_stands};
+	const struct table_sync_ops ops = {.now_ns = clock_stands};
 	struct model *model = model_new("a", 0);
-	struct nft_socket *socket;
+	struct event_base *loop = event_base_new();
+	struct damage damage = {0};
+	struct nft_watch *watch;
 	struct table_sync *sync;
 	struct plan_feed feed;
-	struct err err;
 
 	private_network();
 	shell("ip link add d0 type bridge && ip addr add 192.0.2.5/24 dev d0 && "
 	      "ip addr add 198.51.100.5/24 dev d0");
 	assert_int_equal(prefix_parse("192.0.2.0/24", &cidr), 0);
 	node_ports_init(&settings.node_ports, FAMILY_IPV4, &cidr, 1);
-	assert_int_equal(nft_socket_open(&socket, &err), 0);
-	sync = table_sync_new(socket, &settings, &ops);
+	watch = quiet_watch(loop);
+	sync = table_sync_new(watch, &damage, &settings, &ops);
 	plan_feed_open(&feed, &settings, model);
 	sync_now(sync, &feed);
 	assert_true(answers_on("192.0.2.5"));
@@ -88,7 +86,8 @@ static void the_last_known_addresses_stay_when_none_can_be_read(void **state att
 	assert_true(answers_on("192.0.2.6"));
 	assert_false(answers_on("192.0.2.5"));
 	table_sync_free(sync);
-	nft_socket_free(socket);
+	nft_watch_free(watch);
+	event_base_free(loop);
 	plan_feed_close(&feed);
 	model_free(model);
 	node_ports_done(&settings.node_ports);

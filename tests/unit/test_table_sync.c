@@ -16,10 +16,10 @@
 
 #include "backends/nftables/clients.h"
 #include "backends/nftables/table_sync.h"
-#include "kernel/nft_socket.h"
 #include "neighbour.h"
 #include "plan_feed.h"
 #include "plan_world.h"
+#include "quiet_watch.h"
 #include "shell.h"
 
 #define SECOND INT64_C(1000000000)
@@ -28,7 +28,6 @@ static struct {
 	const char *poisoned; /* a service port that the kernel refuses; NULL: none */
 	uint32_t from;        /* only with that many endpoints or more */
 	bool unreadable;      /* clients cannot be listed */
-	bool touched;         /* somebody else did something to chain services */
 } faults;
 
 void __real_elements_of_destination(const struct slotted_port *port,
@@ -75,7 +74,9 @@ int __wrap_table_each_client(struct nft_socket *socket, enum family family,
 struct node_host {
 	struct world world;
 	struct plan_feed feed;
-	struct nft_socket *socket;
+	struct event_base *loop;
+	struct nft_watch *watch;
+	struct damage damage;
 	struct table_sync *sync;
 	struct backend_result result;
 	int64_t now_ns;
@@ -84,20 +85,7 @@ struct node_host {
 	bool kept;
 	size_t n_full;
 	char full[256]; /* the last */
-	size_t n_asked; /* what others did */
 };
-
-static void tell_damage(void *arg, struct damage *damage)
-{
-	struct node_host *host = arg;
-
-	host->n_asked++;
-	if (!faults.touched)
-		return;
-	damage->any = true;
-	damage->chains[damage->n_chains++] = (struct chain){.id = CHAIN_SERVICES};
-	faults.touched = false;
-}
 
 static void no_conflict(void *arg attr_unused, const struct conflict *conflict attr_unused)
 {
@@ -133,21 +121,18 @@ static int64_t host_now(void *arg)
 static void open_sync(struct node_host *host)
 {
 	const struct table_sync_ops ops = {
-		.foreign = tell_damage,
 		.refused = note_refused,
 		.full = note_full,
 		.now_ns = host_now,
 		.arg = host,
 	};
 
-	host->sync = table_sync_new(host->socket, &host->world.settings, &ops);
+	host->sync = table_sync_new(host->watch, &host->damage, &host->world.settings, &ops);
 	host->feed.full = true;
 }
 
 static void host_init(struct node_host *host)
 {
-	struct err err;
-
 	if (unshare(CLONE_NEWNET) < 0) {
 		print_message("no private network namespace: %s\n", strerror(errno));
 		skip();
@@ -158,8 +143,9 @@ static void host_init(struct node_host *host)
 	host->world.settings.mode.affinity_clients = 100;
 	faults.poisoned = NULL;
 	faults.from = 0;
-	faults.unreadable = faults.touched = false;
-	assert_int_equal(nft_socket_open(&host->socket, &err), 0);
+	faults.unreadable = false;
+	host->loop = event_base_new();
+	host->watch = quiet_watch(host->loop);
 	plan_feed_open(&host->feed, &host->world.settings, host->world.model);
 	plan_store_on_conflict(host->feed.store, no_conflict, NULL);
 	open_sync(host);
@@ -168,7 +154,8 @@ static void host_init(struct node_host *host)
 static void host_done(struct node_host *host)
 {
 	table_sync_free(host->sync);
-	nft_socket_free(host->socket);
+	nft_watch_free(host->watch);
+	event_base_free(host->loop);
 	plan_feed_close(&host->feed);
 	world_done(&host->world);
 }
@@ -817,7 +804,8 @@ static void chains_stay_until_damage_is_repaired(void **state attr_unused)
 
 	start_with_an_idle_chain(&host);
 	assert_true(table_sync_age(host.sync));
-	faults.touched = true;
+	host.damage.any = true;
+	host.damage.chains[host.damage.n_chains++] = (struct chain){.id = CHAIN_SERVICES};
 	assert_false(table_sync_age(host.sync));
 	expect_sync(&host);
 	assert_false(host.result.full);
@@ -971,83 +959,55 @@ static void note_synced(void *arg)
 }
 
 /* A sync that comes to where it waits for its turn, and has it after something was written. */
-static void sync_behind(struct node_host *host, struct nft_session *session,
-			struct event_base *loop, const char *command)
+static void sync_behind(struct node_host *host, const char *command)
 {
 	struct sync_task sync = {.task = {run_sync, note_synced, &sync}, .host = host};
 	struct neighbour neighbour;
 
-	neighbour_open(&neighbour, loop);
+	neighbour_open(&neighbour, host->loop);
 	neighbour_run(&neighbour);
-	host->n_asked = 0;
-	nft_session_run(session, &sync.task);
+	nft_session_run(nft_watch_session(host->watch), &sync.task);
 	for (size_t i = 0; i < 10; i++)
-		event_base_loop(loop, EVLOOP_ONCE);
+		event_base_loop(host->loop, EVLOOP_ONCE);
 	assert_false(sync.done);
 	free(shell_output(command));
 	neighbour.may_end = true;
 	while (!sync.done)
-		event_base_loop(loop, EVLOOP_ONCE);
+		event_base_loop(host->loop, EVLOOP_ONCE);
 	assert_int_equal(host->result.error, 0);
 	nft_session_free(neighbour.session);
-}
-
-/* Writes through a session from here on, which is returned. */
-static struct nft_session *use_session(struct node_host *host, struct event_base *loop)
-{
-	struct neighbour own; /* its session alone */
-
-	neighbour_open(&own, loop);
-	table_sync_free(host->sync);
-	nft_socket_free(host->socket);
-	host->socket = nft_session_socket(own.session);
-	open_sync(host);
-	return own.session;
-}
-
-static void end_session(struct node_host *host, struct nft_session *session,
-			struct event_base *loop)
-{
-	nft_session_free(session);
-	host->socket = NULL;
-	host_done(host);
-	event_base_free(loop);
 }
 
 /* Its transaction is no foreign one: what comes behind it is made and sent once. */
 static void a_sync_stands_on_what_the_other_family_wrote(void **state attr_unused)
 {
-	struct event_base *loop = event_base_new();
-	struct nft_session *session;
 	struct node_host host;
 
 	host_init(&host);
-	session = use_session(&host, loop);
 	serve(&host, "a", 1, 2, 0);
-	sync_behind(&host, session, loop, "nft add table ip one");
+	sync_behind(&host, "nft add table ip one");
 	assert_true(host.result.full);
-	assert_int_equal(host.n_asked, 1);
+	assert_int_equal(nft_watch_n_resent(host.watch), 0);
 	serve(&host, "b", 2, 2, 0);
-	sync_behind(&host, session, loop, "nft add table ip two");
+	sync_behind(&host, "nft add table ip two");
 	assert_false(host.result.full);
-	assert_int_equal(host.n_asked, 2); /* for a repair, and for the difference */
-	end_session(&host, session, loop);
+	assert_int_equal(nft_watch_n_resent(host.watch), 0);
+	host_done(&host);
 }
 
 /* The wait is for longer than clients may be read. */
 static void clients_move_after_a_wait_for_the_other_family(void **state attr_unused)
 {
-	struct event_base *loop = event_base_new();
-	struct nft_session *session;
 	struct node_host host;
 
 	start_with_clients(&host);
 	host.world.settings.mode.affinity_clients = 200000;
-	session = use_session(&host, loop);
-	sync_behind(&host, session, loop, "sleep 1; nft add table ip one");
+	table_sync_free(host.sync);
+	open_sync(&host);
+	sync_behind(&host, "sleep 1; nft add table ip one");
 	assert_true(lists("map ip kube-proxy clients-1", "size 200000"));
 	assert_true(remembers("clients-1", "192.0.2.1 ") && remembers("clients-1", "192.0.2.3 "));
-	end_session(&host, session, loop);
+	host_done(&host);
 }
 
 int main(void)

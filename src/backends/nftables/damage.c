@@ -115,21 +115,6 @@ void damage_take(struct damage *damage, enum family family, const struct nlmsghd
 	}
 }
 
-void damage_merge(struct damage *damage, struct damage *from)
-{
-	if (!from->any)
-		return;
-	damage->any = true;
-	damage->everything |= from->everything;
-	for (enum container i = 0; i < CONTAINER_COUNT; i++)
-		damage->containers[i] |= from->containers[i];
-	for (size_t i = 0; i < from->n_keys; i++)
-		note_key(damage, &from->keys[i].element, from->keys[i].there);
-	for (size_t i = 0; i < from->n_chains; i++)
-		note_chain(damage, from->chains[i]);
-	*from = (struct damage){0};
-}
-
 bool damage_covers(const struct damage *damage, const struct element *element)
 {
 	if (damage->containers[element->container])

@@ -38,7 +38,5 @@ struct damage {
 void damage_everything(struct damage *damage);
 /* A notification about the table. */
 void damage_take(struct damage *damage, enum family family, const struct nlmsghdr *message);
-/* Adds all of `from`, which happened later and is zero afterwards. */
-void damage_merge(struct damage *damage, struct damage *from);
 /* Is it in a container, or has it a key, that was touched? Everything is not asked for. */
 bool damage_covers(const struct damage *damage, const struct element *element);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <event2/event.h>
 #include <linux/netfilter/nf_tables.h>
 #include <stdlib.h>
 
@@ -11,20 +10,17 @@
 #include "backends/nftables/table.h"
 #include "backends/nftables/table_sync.h"
 #include "base/clock.h"
-#include "base/log.h"
-#include "base/pace.h"
-#include "kernel/foreign_changes.h"
+#include "base/loop.h"
 #include "kernel/nft_message.h"
-#include "kernel/nft_session.h"
 #include "kernel/nft_socket.h"
+#include "kernel/nft_watch.h"
 #include "kernel/sysctl.h"
 
 /*
  * The nftables backend: what is wanted (state.h), the transaction (table_sync.h), and the watch for
- * changes by other programs. One that changes table kube-proxy of our family makes us repair what was touched, at
- * once the first time and with growing pauses when it happens again and again (pace.h). Three more
- * timers are set when there is reason: for Services that the kernel refused, for chains and lingering
- * elements that no Service uses any more, and for clients that affinity has no room for.
+ * changes by other programs (kernel/nft_watch.h). One that changes table kube-proxy of our family makes us ask for a
+ * sync, which repairs what was touched. Three timers are set when there is reason: for Services that the kernel
+ * refused, for chains and lingering elements that no Service uses any more, and for clients that affinity has no room for.
  */
 
 #define AGE_INTERVAL_NS (60 * CLOCK_NS_PER_SECOND) /* of what no Service uses */
@@ -41,22 +37,16 @@ _Static_assert(NFTA_TABLE_NAME == TABLE_ATTRIBUTE && NFTA_CHAIN_TABLE == TABLE_A
 struct backend {
 	const struct settings *settings;
 	const struct backend_events *events;
-	struct nft_session *session;
+	struct nft_watch *watch;
+	struct nft_session *session; /* the watch's */
 	struct nft_task sync_task, check_task, age_task, full_task;
 	struct table_sync *sync;
-	struct event *repair_timer, *retry_timer, *age_timer, *full_timer;
-	struct pace pace;
-	bool repairing; /* a sync was asked for that does it */
-	bool watching;
-	bool touched;                           /* by another program, since that was last asked */
-	struct damage damage;                   /* what is to be repaired */
-	struct foreign_changes foreign_changes; /* that did it */
-	struct foreign_changes found_by_sync;   /* of those, what a sync came upon and makes good */
+	struct event *retry_timer, *age_timer, *full_timer;
+	struct damage damage; /* what is to be repaired */
 	bool in_sync;
 	const struct plan_delta *delta; /* of the sync that runs */
-	int64_t sync_began_ns;
-	struct backend_result result; /* of the last sync */
-	int check_result;             /* and of the last look, with its reason */
+	struct backend_result result;   /* of the last sync */
+	int check_result;               /* and of the last look, with its reason */
 	struct err check_err;
 	bool aged;       /* what is out of use could be removed */
 	int full_result; /* of the last look for full maps */
@@ -74,9 +64,9 @@ static int usable(const struct backend_host *host attr_unused, enum family famil
 	return probe(socket, family, err);
 }
 
-/* -- foreign hands */
+/* -- what other programs change */
 
-static void on_message(void *arg, const struct nlmsghdr *message)
+static void take_message(void *arg, const struct nlmsghdr *message, struct foreign_changes *changes)
 {
 	struct backend *backend = arg;
 	const char *table = nft_message_string(message, TABLE_ATTRIBUTE);
@@ -85,101 +75,35 @@ static void on_message(void *arg, const struct nlmsghdr *message)
 	    !streq(table, LAYOUT_TABLE))
 		return;
 	if (nft_message_type(message) == NFT_MSG_DELTABLE)
-		backend->foreign_changes =
-			(struct foreign_changes){0}; /* what was in it was told before */
-	foreign_changes_take(&backend->foreign_changes, message);
+		*changes = (struct foreign_changes){0}; /* what was in it was told before */
+	foreign_changes_take(changes, message);
 	damage_take(&backend->damage, backend->settings->family, message);
-	backend->touched = true;
 }
 
-static void on_repair_timer(evutil_socket_t fd attr_unused, short what attr_unused, void *arg)
+static void take_loss(void *arg, struct foreign_changes *changes)
 {
 	struct backend *backend = arg;
-	cleanup_free char *foreign_changes = NULL;
 
-	if (!backend->touched || backend->repairing || backend->in_sync)
-		return;
-	backend->repairing = true;
-	backend->touched = false;
-	foreign_changes = foreign_changes_text(&backend->foreign_changes);
-	backend->foreign_changes = (struct foreign_changes){0};
-	backend->events->flushed(backend->events->arg, foreign_changes);
-}
-
-static void react(struct backend *backend)
-{
-	int64_t now = clock_now_ns();
-	struct timeval delay;
-
-	if (!backend->touched || backend->in_sync || !backend->watching || backend->repairing ||
-	    evtimer_pending(backend->repair_timer, NULL))
-		return;
-	clock_to_timeval(pace_next(&backend->pace, now) - now, &delay);
-	event_add(backend->repair_timer, &delay);
-}
-
-/* The wait for a sync is no cost. */
-static void repair_done(struct backend *backend, int64_t sync_began_ns)
-{
-	int64_t now = clock_now_ns();
-
-	if (!backend->repairing)
-		return;
-	pace_repaired(&backend->pace, now - sync_began_ns, true, now);
-	backend->repairing = false;
-}
-
-static void on_generation(void *arg, uint32_t id attr_unused, uint32_t pid attr_unused,
-			  const char *process attr_unused)
-{
-	react(arg);
-}
-
-static void on_own_generation(void *arg attr_unused, uint32_t id attr_unused)
-{
-}
-
-/* What we did not hear may have been anything. */
-static void note_unheard(struct backend *backend, const char *words)
-{
-	backend->touched = true;
 	damage_everything(&backend->damage);
-	foreign_changes_add(&backend->foreign_changes, words, 1);
+	foreign_changes_add(changes, "not known, notifications were lost", 1);
 }
 
-static void on_lost(void *arg)
+static bool is_damaged(void *arg)
 {
-	struct backend *backend = arg;
+	const struct backend *backend = arg;
 
-	note_unheard(backend, "not known, notifications were lost");
-	react(backend);
+	return backend->damage.any;
 }
 
-static void foreign(void *arg, struct damage *damage)
+static void ask_for_repair(void *arg)
 {
-	struct backend *backend = arg;
+	const struct backend *backend = arg;
+	cleanup_free char *what = nft_watch_ask(backend->watch);
 
-	nft_listener_drain(nft_session_listener(backend->session));
-	backend->touched = false;
-	foreign_changes_merge(&backend->found_by_sync, &backend->foreign_changes);
-	damage_merge(damage, &backend->damage);
+	backend->events->flushed(backend->events->arg, what);
 }
 
-/* After a good sync. What came while a repair was under way was repaired with the rest. */
-static void log_sync_repair(struct backend *backend)
-{
-	cleanup_free char *what = foreign_changes_text(&backend->found_by_sync);
-	bool tell = what[0] && backend->watching && !backend->repairing;
-
-	backend->found_by_sync = (struct foreign_changes){0};
-	if (!tell)
-		return;
-	log_info("Rules were changed by another program, this sync repaired them",
-		 KV("ipFamily", LOG_STR(family_name(backend->settings->family))),
-		 KV("what", LOG_STR(what)));
-	if (backend->events->repaired)
-		backend->events->repaired(backend->events->arg);
-}
+static const struct nft_watch_ops watch_ops = {take_message, take_loss, is_damaged, ask_for_repair};
 
 static void on_refused(void *arg, const struct backend_refusal *refusal)
 {
@@ -213,20 +137,15 @@ static void on_retry_timer(evutil_socket_t fd attr_unused, short what attr_unuse
 static void set_timers(struct backend *backend)
 {
 	int64_t retry = table_sync_retry_ns(backend->sync);
-	struct timeval delay;
 
 	event_del(backend->retry_timer);
-	if (retry != REFUSALS_NONE) {
-		clock_to_timeval(MAX(retry - clock_now_ns(), 0), &delay);
-		event_add(backend->retry_timer, &delay);
-	}
-	clock_to_timeval(AGE_INTERVAL_NS, &delay);
-	if (table_sync_idle(backend->sync) && !event_pending(backend->age_timer, EV_TIMEOUT, NULL))
-		event_add(backend->age_timer, &delay);
-	clock_to_timeval(FULL_INTERVAL_NS, &delay);
+	if (retry != REFUSALS_NONE)
+		loop_arm(backend->retry_timer, retry - clock_now_ns());
+	if (table_sync_idle(backend->sync) && !evtimer_pending(backend->age_timer, NULL))
+		loop_arm(backend->age_timer, AGE_INTERVAL_NS);
 	if ((table_sync_has_affinity(backend->sync) || backend->n_full > 0) &&
-	    !event_pending(backend->full_timer, EV_TIMEOUT, NULL))
-		event_add(backend->full_timer, &delay);
+	    !evtimer_pending(backend->full_timer, NULL))
+		loop_arm(backend->full_timer, FULL_INTERVAL_NS);
 }
 
 static void tell_full(const struct backend *backend)
@@ -299,12 +218,11 @@ static void sync_done(void *arg)
 
 	backend->in_sync = false;
 	backend->result.cost_ns = nft_session_spent_ns(backend->session);
-	if (backend->result.error == 0) {
-		log_sync_repair(backend);
+	if (nft_watch_synced(backend->watch, backend->result.error == 0, backend->result.cost_ns) &&
+	    backend->events->repaired)
+		backend->events->repaired(backend->events->arg);
+	if (backend->result.error == 0)
 		tell_full(backend);
-	}
-	repair_done(backend, backend->sync_began_ns);
-	react(backend);
 	set_timers(backend);
 	backend->events->synced(backend->events->arg, &backend->result);
 }
@@ -313,12 +231,12 @@ static void run_check(void *arg)
 {
 	struct backend *backend = arg;
 
-	nft_listener_drain(nft_session_listener(backend->session));
+	nft_watch_hear(backend->watch);
 	backend->check_err = (struct err){0};
 	backend->check_result =
-		backend->touched ? 0
-				 : table_check(nft_session_socket(backend->session),
-					       backend->settings->family, &backend->check_err);
+		backend->damage.any ? 0
+				    : table_check(nft_session_socket(backend->session),
+						  backend->settings->family, &backend->check_err);
 }
 
 static void check_done(void *arg)
@@ -326,15 +244,16 @@ static void check_done(void *arg)
 	struct backend *backend = arg;
 	struct err *err = &backend->check_err;
 
-	if (backend->touched)
+	if (backend->damage.any) {
 		err_set(err, -EUCLEAN,
 			"table " LAYOUT_TABLE
 			", which another program changed, is not repaired yet");
-	else if (backend->check_result == 0)
-		note_unheard(backend, err->text);
-	backend->events->checked(backend->events->arg, backend->touched ? 0 : backend->check_result,
-				 err);
-	react(backend);
+	} else if (backend->check_result == 0) {
+		damage_everything(&backend->damage);
+		nft_watch_note(backend->watch, err->text);
+	}
+	backend->events->checked(backend->events->arg,
+				 backend->damage.any ? 0 : backend->check_result, err);
 }
 
 static void set_tasks(struct backend *backend)
@@ -352,45 +271,33 @@ static void backend_close(struct backend *backend)
 	if (!backend)
 		return;
 	backend->events = &backend_no_events;
-	nft_session_free(backend->session);
+	nft_watch_free(backend->watch);
 	table_sync_free(backend->sync);
-	if (backend->repair_timer)
-		event_free(backend->repair_timer);
-	if (backend->retry_timer)
-		event_free(backend->retry_timer);
-	if (backend->age_timer)
-		event_free(backend->age_timer);
-	if (backend->full_timer)
-		event_free(backend->full_timer);
+	loop_free(backend->retry_timer);
+	loop_free(backend->age_timer);
+	loop_free(backend->full_timer);
 	free(backend);
 }
 
 static int open_parts(struct backend *backend, struct event_base *loop, struct err *err)
 {
-	static const struct nft_listener_events heard = {
-		.message = on_message,
-		.generation = on_generation,
-		.own_generation = on_own_generation,
-		.lost = on_lost,
-	};
 	const struct table_sync_ops ops = {
-		.foreign = foreign,
 		.refused = on_refused,
 		.full = on_full,
 		.now_ns = now_ns,
 		.arg = backend,
 	};
-	int r = nft_session_open(loop, &heard, backend, &backend->session, err);
+	int r = nft_watch_open(loop, backend->settings->family, &watch_ops, backend,
+			       &backend->watch, err);
 
 	if (r < 0)
 		return r;
+	backend->session = nft_watch_session(backend->watch);
 	set_tasks(backend);
-	backend->sync =
-		table_sync_new(nft_session_socket(backend->session), backend->settings, &ops);
-	backend->repair_timer = evtimer_new(loop, on_repair_timer, backend);
-	backend->retry_timer = evtimer_new(loop, on_retry_timer, backend);
-	backend->age_timer = evtimer_new(loop, on_age_timer, backend);
-	backend->full_timer = evtimer_new(loop, on_full_timer, backend);
+	backend->sync = table_sync_new(backend->watch, &backend->damage, backend->settings, &ops);
+	backend->retry_timer = loop_timer(loop, on_retry_timer, backend);
+	backend->age_timer = loop_timer(loop, on_age_timer, backend);
+	backend->full_timer = loop_timer(loop, on_full_timer, backend);
 	return 0;
 }
 
@@ -418,7 +325,7 @@ static void backend_sync(struct backend *backend, const struct plan_delta *delta
 {
 	backend->in_sync = true;
 	backend->delta = delta;
-	backend->sync_began_ns = clock_now_ns();
+	nft_watch_busy(backend->watch);
 	nft_session_run(backend->session, &backend->sync_task);
 }
 
@@ -432,10 +339,9 @@ static void need_full_sync(struct backend *backend)
 	table_sync_need_full(backend->sync);
 }
 
-static void watch(struct backend *backend)
+/* nft_watch.h does, from the first good sync on. */
+static void watch(struct backend *backend attr_unused)
 {
-	backend->watching = true;
-	react(backend);
 }
 
 /* What a full sync writes is all there is to compare. */

@@ -14,13 +14,13 @@
 #include "kernel/interfaces.h"
 #include "kernel/nft_batch.h"
 #include "kernel/nft_socket.h"
+#include "kernel/nft_watch.h"
 
-/* So often others may come between before we stop asking whether they did. */
-#define ATTEMPTS 5
 /* So often a full sync is written again with less, or otherwise, after it was refused. */
 #define ROUNDS 6
 
 struct table_sync {
+	struct nft_watch *watch;
 	struct nft_socket *socket;
 	const struct settings *settings;
 	struct table_sync_ops ops;
@@ -29,9 +29,9 @@ struct table_sync {
 	struct table_full full;
 	struct refusals refusals;
 	bool need_full;
-	struct damage damage; /* by others, not repaired yet */
-	size_t n_repaired;    /* elements, in this sync */
-	bool ids_asked;       /* what a former life left has been read */
+	struct damage *damage; /* by others, not repaired yet */
+	size_t n_repaired;     /* elements, in this sync */
+	bool ids_asked;        /* what a former life left has been read */
 	struct full_clients full_clients;
 	size_t n_written;
 	size_t cleanup_failures; /* that no result has told yet */
@@ -40,13 +40,16 @@ struct table_sync {
 	bool blind; /* they could not be read the last time */
 };
 
-struct table_sync *table_sync_new(struct nft_socket *socket, const struct settings *settings,
-				  const struct table_sync_ops *ops)
+struct table_sync *table_sync_new(struct nft_watch *watch, struct damage *damage,
+				  const struct settings *settings, const struct table_sync_ops *ops)
 {
+	struct nft_socket *socket = nft_session_socket(nft_watch_session(watch));
 	struct table_sync *sync = xcalloc(1, sizeof(*sync));
 
 	*sync = (struct table_sync){
+		.watch = watch,
 		.socket = socket,
+		.damage = damage,
 		.settings = settings,
 		.ops = *ops,
 		.state = state_new(settings),
@@ -86,35 +89,6 @@ int64_t table_sync_retry_ns(const struct table_sync *sync)
 	return refusals_next_ns(&sync->refusals);
 }
 
-/* From before a generation is asked for to the end of what stands on it: the other family does not come in between. */
-static int in_turn(struct table_sync *sync, int (*send)(struct table_sync *sync, struct err *err),
-		   struct err *err)
-{
-	int r = nft_socket_begin(sync->socket);
-
-	if (r < 0)
-		return err_sys(err, r, "a transaction of nf_tables");
-	r = send(sync, err);
-	nft_socket_end(sync->socket);
-	return r;
-}
-
-/*
- * What the transaction stands on: what others did to our table up to that generation is known, but for
- * what the kernel is just about to tell. That is refused, or repaired by the next sync.
- */
-static int pin_generation(struct table_sync *sync, int attempt, uint32_t *ret, struct err *err)
-{
-	int r = nft_generation(sync->socket, ret, err);
-
-	if (r < 0)
-		return r;
-	sync->ops.foreign(sync->ops.arg, &sync->damage);
-	if (attempt == ATTEMPTS - 1)
-		*ret = 0;
-	return 0;
-}
-
 /* Did the kernel mind what was asked for, or could it not do it just now? */
 static bool was_refused(const struct table_sync *sync, int r)
 {
@@ -124,23 +98,18 @@ static bool was_refused(const struct table_sync *sync, int r)
 
 /* -- a full one */
 
-static int send_full(struct table_sync *sync, struct err *err)
+static int send_full(void *arg, uint32_t generation, struct err *err)
 {
-	int r = -ERESTART;
+	struct table_sync *sync = arg;
+	int r;
 
 	if (sync->full.clients_until_ns == 0) /* the first round: the wait for our turn is over */
 		sync->full.clients_until_ns = clock_now_ns() + CLIENTS_READ_NS;
-	for (int i = 0; r == -ERESTART && i < ATTEMPTS; i++) {
-		uint32_t generation;
-
-		r = pin_generation(sync, i, &generation, err);
-		if (r < 0)
-			return r;
-		sync->need_full = false;
-		sync->damage = (struct damage){0};
-		r = table_full_commit(&sync->full, generation, err);
-	}
-	return r < 0 ? r : 0;
+	nft_watch_found(sync->watch);
+	sync->need_full = false;
+	*sync->damage = (struct damage){0};
+	r = table_full_commit(&sync->full, generation, err);
+	return MIN(r, 0);
 }
 
 static void tell_refused(const struct table_sync *sync, const struct table_full_culprit *culprit)
@@ -197,7 +166,7 @@ static int run_full(struct table_sync *sync, const struct state_input *input, st
 	sync->full.clients_until_ns = 0;
 	for (int i = 0;; i++) {
 		state_begin(sync->state, input);
-		r = in_turn(sync, send_full, err);
+		r = nft_watch_write(sync->watch, send_full, sync, err);
 		if (r == 0 || i == ROUNDS || !was_refused(sync, r) ||
 		    !try_otherwise(sync, input->now_ns, err))
 			break;
@@ -208,22 +177,21 @@ static int run_full(struct table_sync *sync, const struct state_input *input, st
 
 /* -- any other */
 
-/* -ESTALE: another program has touched the table. */
-static int send_delta(struct table_sync *sync, struct err *err)
+static int send_batch(const struct table_sync *sync, uint32_t generation, struct err *err)
 {
-	int r = -ERESTART;
+	int r = nft_batch_commit(sync->socket, sync->batch, generation, NULL, NULL, err);
 
-	for (int i = 0; r == -ERESTART && i < ATTEMPTS; i++) {
-		uint32_t generation;
+	return MIN(r, 0);
+}
 
-		r = pin_generation(sync, i, &generation, err);
-		if (r < 0)
-			return r;
-		if (sync->damage.any)
-			return err_set(err, -ESTALE, "another program has changed the table");
-		r = nft_batch_commit(sync->socket, sync->batch, generation, NULL, NULL, err);
-	}
-	return r < 0 ? r : 0;
+/* -ESTALE: another program has touched the table. */
+static int send_delta(void *arg, uint32_t generation, struct err *err)
+{
+	const struct table_sync *sync = arg;
+
+	if (sync->damage->any)
+		return err_set(err, -ESTALE, "another program has changed the table");
+	return send_batch(sync, generation, err);
 }
 
 static void begin_batch(const struct table_sync *sync, struct batch_writer *writer)
@@ -269,7 +237,7 @@ static int run_delta(struct table_sync *sync, const struct state_input *input, s
 	batch_writer_flush(&writer);
 	state_write_departed(sync->state, &writer.writer, &delta_ops);
 	end_batch(&writer);
-	return in_turn(sync, send_delta, err);
+	return nft_watch_write(sync->watch, send_delta, sync, err);
 }
 
 /* -- a repair */
@@ -280,33 +248,28 @@ static bool write_repair(struct table_sync *sync, size_t *ret_n)
 	bool possible;
 
 	begin_batch(sync, &writer);
-	possible = table_repair_write(&sync->damage, sync->state, &writer);
+	possible = table_repair_write(sync->damage, sync->state, &writer);
 	*ret_n = writer.n_elements;
 	end_batch(&writer);
 	return possible;
 }
 
 /* -ESTALE: it takes a full sync. */
-static int run_repair(struct table_sync *sync, struct err *err)
+static int send_repair(void *arg, uint32_t generation, struct err *err)
 {
-	int r = -ERESTART;
-	size_t n = 0;
+	struct table_sync *sync = arg;
+	size_t n;
+	int r;
 
-	for (int i = 0; r == -ERESTART && i < ATTEMPTS; i++) {
-		uint32_t generation;
-
-		r = pin_generation(sync, 0, &generation, err);
-		if (r < 0 || !sync->damage.any)
-			return r;
-		if (!write_repair(sync, &n))
-			return err_set(err, -ESTALE, "another program has changed too much");
-		r = nft_batch_commit(sync->socket, sync->batch, generation, NULL, NULL, err);
-	}
-	if (r == -ERESTART)
+	if (generation == 0)
 		return err_set(err, -ESTALE, "another program changes the table again and again");
+	if (!write_repair(sync, &n))
+		return err_set(err, -ESTALE, "another program has changed too much");
+	r = send_batch(sync, generation, err);
 	if (r < 0)
 		return r;
-	sync->damage = (struct damage){0};
+	nft_watch_found(sync->watch);
+	*sync->damage = (struct damage){0};
 	sync->n_repaired = n;
 	return 0;
 }
@@ -396,9 +359,9 @@ static int run(struct table_sync *sync, struct state_input *input, struct err *e
 	int r = 0;
 
 	if (!input->full) {
-		sync->ops.foreign(sync->ops.arg, &sync->damage);
-		if (sync->damage.any)
-			r = in_turn(sync, run_repair, err);
+		nft_watch_hear(sync->watch);
+		if (sync->damage->any)
+			r = nft_watch_write(sync->watch, send_repair, sync, err);
 		if (r == 0)
 			r = run_delta(sync, input, err);
 		if (r < 0 && (r == -ESTALE || was_refused(sync, r))) {
@@ -476,13 +439,13 @@ bool table_sync_age(struct table_sync *sync)
 	struct err err;
 	int r;
 
-	sync->ops.foreign(sync->ops.arg, &sync->damage);
-	if (sync->need_full || sync->damage.any)
+	nft_watch_hear(sync->watch);
+	if (sync->need_full || sync->damage->any)
 		return false;
 	begin_batch(sync, &writer);
 	state_age(sync->state, remove_chain, remove_element, &writer);
 	end_batch(&writer);
-	r = in_turn(sync, send_delta, &err);
+	r = nft_watch_write(sync->watch, send_delta, sync, &err);
 	if (r < 0) {
 		sync->need_full = true;                 /* which removes them too */
 		sync->cleanup_failures += r != -ESTALE; /* which was not even tried */

@@ -8,9 +8,9 @@
  * request, or because the kernel refused a difference): see table_full.h. A Service that the kernel refuses is
  * left out, told, and tried again later (refusals.h); all others are written in the same sync.
  *
- * The transaction names the generation that it stands on. If another program has written meanwhile,
- * `foreign` is asked whether our table was meant. What others did to it before a sync is repaired first, in a
- * transaction of its own (table_repair.h); what cannot be, and what comes later, makes the sync a full one.
+ * The transaction names the generation that it stands on (kernel/nft_watch.h). What others did to our table before a
+ * sync is repaired first, in a transaction of its own (table_repair.h); what cannot be, and what comes later, makes the
+ * sync a full one.
  */
 
 #include "backends/backend.h"
@@ -19,11 +19,10 @@
 #include "backends/nftables/state.h"
 
 struct nft_socket;
+struct nft_watch;
 struct table_sync;
 
 struct table_sync_ops {
-	/* Hears all that is to be heard now, and adds what others did to our table since the last call. */
-	void (*foreign)(void *arg, struct damage *damage);
 	/* A Service is left out; told once until it is there again. */
 	void (*refused)(void *arg, const struct backend_refusal *refusal);
 	full_clients_fn *full;
@@ -31,8 +30,10 @@ struct table_sync_ops {
 	void *arg;
 };
 
-struct table_sync *table_sync_new(struct nft_socket *socket, const struct settings *settings,
-				  const struct table_sync_ops *ops); /* all borrowed, ops copied */
+/* All is borrowed, ops copied. damage: what others did, as the watch hears it; a sync that repairs it empties it. */
+struct table_sync *table_sync_new(struct nft_watch *watch, struct damage *damage,
+				  const struct settings *settings,
+				  const struct table_sync_ops *ops);
 struct table_sync *table_sync_free(struct table_sync *sync); /* accepts NULL, returns NULL */
 
 void table_sync_need_full(struct table_sync *sync);

@@ -85,6 +85,7 @@ static void notify(const struct nlmsghdr *message)
 {
 	static struct nft_link link;
 	static struct nft_damage_jumps jumps;
+	struct foreign_changes changes = {0};
 	struct nft_damage damage = {0};
 
 	if (!link.state) {
@@ -93,7 +94,7 @@ static void notify(const struct nlmsghdr *message)
 		nft_damage_jumps_init(&jumps);
 	}
 	for (link.family = 0; link.family < FAMILY_COUNT; link.family++)
-		nft_damage_take(&damage, &link, &jumps, message);
+		nft_damage_take(&damage, &link, &jumps, message, &changes);
 	assert(damage.n_messages <= 1);
 	nft_damage_done(&damage);
 }

@@ -7,7 +7,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "kernel/nft_batch.h"
-#include "kernel/nft_socket.h"
+#include "kernel/nft_watch.h"
 #include "xtables/rule_compare.h"
 
 /*
@@ -18,15 +18,14 @@
  *
  * Pieces do not ask for a generation: what they write is right whatever else changed, and who
  * changed a chain that is ours is told by the listener. Only LAST does, because jumps are put
- * where there is no equal rule already; it gives up asking when others never stop writing.
+ * where there is no equal rule already.
  *
  * What is reachable the kernel validates, whole tables at a time, with each transaction. So a repair,
  * which is small as a rule, is first tried `merged`: OWN, ADD and LAST put their messages into one
  * transaction. When that grows too large, or is refused, it begins again in pieces.
  */
 
-#define SLICE_NS     (4 * CLOCK_NS_PER_MS)
-#define LAST_RETRIES 10
+#define SLICE_NS (4 * CLOCK_NS_PER_MS)
 
 enum step {
 	STEP_LIST = 0,
@@ -68,7 +67,6 @@ struct nft_audit {
 	struct nft_shared *shared;
 	size_t at; /* in OWN: of the next Service; in READ: chain; in ADD: rule; in STALE: place */
 	size_t piece; /* `at` where the piece in hand began */
-	size_t tries;
 
 	/* keys of Services that were seen before an interruption */
 	struct map seen;
@@ -152,7 +150,7 @@ const struct nft_audit_result *nft_audit_result(const struct nft_audit *audit)
 static void next(struct nft_audit *audit)
 {
 	audit->step++;
-	audit->at = audit->piece = audit->tries = 0;
+	audit->at = audit->piece = 0;
 	if (!audit->merged)
 		nft_link_reset(audit->link);
 }
@@ -467,9 +465,9 @@ static void put_canaries(struct nft_audit *audit)
 	}
 }
 
-static int write_last(struct nft_audit *audit, struct err *err)
+static int write_last(void *arg, uint32_t generation, struct err *err)
 {
-	uint32_t generation = audit->events->generation(audit->events->arg);
+	struct nft_audit *audit = arg;
 	int r;
 
 	if (!audit->merged)
@@ -481,30 +479,19 @@ static int write_last(struct nft_audit *audit, struct err *err)
 	if (r < 0)
 		return r;
 	put_canaries(audit);
-	r = send(audit, audit->tries < LAST_RETRIES ? generation : 0, err);
+	r = send(audit, generation, err);
 	if (audit->merged && (r == -ERESTART || r == -EAGAIN))
 		return unmerge(audit);
-	if (r == -ERESTART || r == -EAGAIN) {
-		audit->tries += r == -ERESTART;
-		return 1;
-	}
 	if (r < 0)
-		return r;
+		return r == -EAGAIN ? 1 : r;
 	next(audit);
 	return 1;
 }
 
-/* Our turn begins before the generation is asked for: the other family does not come in between. */
 static int step_last(struct nft_audit *audit, const struct ruleset_input *input attr_unused,
 		     struct err *err)
 {
-	int r = nft_socket_begin(audit->link->socket);
-
-	if (r < 0)
-		return err_sys(err, r, "a transaction of nf_tables");
-	r = write_last(audit, err);
-	nft_socket_end(audit->link->socket);
-	return r;
+	return nft_watch_write(audit->link->watch, write_last, audit, err);
 }
 
 /* -- STALE */
@@ -667,7 +654,7 @@ void nft_audit_interrupt(struct nft_audit *audit)
 	}
 	if (audit->step > STEP_OWN)
 		audit->step = STEP_OWN;
-	audit->at = audit->piece = audit->tries = 0;
+	audit->at = audit->piece = 0;
 }
 
 void nft_audit_chain_written(struct nft_audit *audit, enum table table, const char *chain)

@@ -35,8 +35,6 @@ struct nft_audit_events {
 	bool (*refused)(void *arg, const char *key, const struct err *err);
 	/* A chain that no plan wants stays, emptied, because a rule that is not ours leads to it. */
 	void (*held)(void *arg, const char *nat_chain);
-	/* All that others did up to now is known; returns the generation as of then. */
-	uint32_t (*generation)(void *arg);
 	/* Has another program changed what is ours since the audit began? */
 	bool (*disturbed)(void *arg);
 	void *arg;

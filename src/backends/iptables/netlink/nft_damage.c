@@ -90,25 +90,26 @@ static bool is_jump_target(enum table table, const char *chain)
 	return false;
 }
 
-static void note_canary(struct nft_damage *damage, enum table table)
+static void note_canary(struct nft_damage *damage, enum table table,
+			struct foreign_changes *changes)
 {
 	cleanup_free char *words =
 		xasprintf("chain " CHAIN_CANARY " of table %s deleted", table_name(table));
 
 	damage->flushed = true;
-	foreign_changes_add(&damage->foreign_changes, words, 1);
+	foreign_changes_add(changes, words, 1);
 }
 
 /* A chain came or went. Who empties and refills a chain says that it is there, which is no damage. */
 static bool take_chain(struct nft_damage *damage, const struct nft_link *link, enum table table,
-		       const char *chain, bool deleted)
+		       const char *chain, bool deleted, struct foreign_changes *changes)
 {
 	unsigned int number;
 
 	if (!deleted)
 		return false;
 	if (streq(chain, CHAIN_CANARY)) {
-		note_canary(damage, table);
+		note_canary(damage, table, changes);
 	} else if (nft_chain_is_base(table, chain)) {
 		damage->jumps = true;
 	} else if (table == TABLE_NAT && chain_is_per_service(chain)) {
@@ -157,7 +158,8 @@ static bool take_rule(struct nft_damage *damage, const struct nft_link *link,
 }
 
 void nft_damage_take(struct nft_damage *damage, const struct nft_link *link,
-		     const struct nft_damage_jumps *jumps, const struct nlmsghdr *message)
+		     const struct nft_damage_jumps *jumps, const struct nlmsghdr *message,
+		     struct foreign_changes *changes)
 {
 	int type = nft_message_type(message);
 	const char *table_text, *chain;
@@ -173,12 +175,13 @@ void nft_damage_take(struct nft_damage *damage, const struct nft_link *link,
 	switch (type) {
 	case NFT_MSG_DELTABLE:
 		ours = damage->flushed = true;
-		foreign_changes_take(&damage->foreign_changes, message);
+		foreign_changes_take(changes, message);
 		break;
 	case NFT_MSG_NEWCHAIN:
 	case NFT_MSG_DELCHAIN:
 		chain = nft_message_string(message, NFTA_CHAIN_NAME);
-		ours = chain && take_chain(damage, link, table, chain, type == NFT_MSG_DELCHAIN);
+		ours = chain &&
+		       take_chain(damage, link, table, chain, type == NFT_MSG_DELCHAIN, changes);
 		break;
 	case NFT_MSG_NEWRULE:
 	case NFT_MSG_DELRULE:
@@ -198,7 +201,6 @@ void nft_damage_merge(struct nft_damage *damage, struct nft_damage *from)
 	size_t at = 0;
 
 	damage->flushed |= from->flushed;
-	foreign_changes_merge(&damage->foreign_changes, &from->foreign_changes);
 	damage->unknown |= from->unknown;
 	damage->shared_missing |= from->shared_missing;
 	damage->jumps |= from->jumps;

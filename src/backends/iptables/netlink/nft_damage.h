@@ -24,8 +24,7 @@ struct nft_damage_shared {
 };
 
 struct nft_damage {
-	bool flushed;                           /* a table or a canary is gone: write all again */
-	struct foreign_changes foreign_changes; /* that made it so */
+	bool flushed;      /* a table or a canary is gone: write all again */
 	bool unknown;      /* notifications were lost, or there was too much: look at everything */
 	struct map chains; /* of services, by name */
 	struct arena *names;              /* NULL: none */
@@ -45,8 +44,9 @@ struct nft_damage_jumps {
 };
 
 void nft_damage_jumps_init(struct nft_damage_jumps *jumps);
-/* A message of another program. */
+/* A message of another program. changes: those that flush are added. */
 void nft_damage_take(struct nft_damage *damage, const struct nft_link *link,
-		     const struct nft_damage_jumps *jumps, const struct nlmsghdr *message);
+		     const struct nft_damage_jumps *jumps, const struct nlmsghdr *message,
+		     struct foreign_changes *changes);
 /* Adds all of `from`, which is empty afterwards. */
 void nft_damage_merge(struct nft_damage *damage, struct nft_damage *from);

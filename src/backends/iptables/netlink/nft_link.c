@@ -8,21 +8,21 @@
 #include <stdlib.h>
 
 #include "kernel/nft_dump.h"
-#include "kernel/nft_listener.h"
 #include "kernel/nft_message.h"
 #include "kernel/nft_socket.h"
+#include "kernel/nft_watch.h"
 #include "xtables/nft_chain.h"
 #include "xtables/nft_rule.h"
 
 #define PAUSE_RULES_MIN 256 /* rules in a transaction: from there on it saves a millisecond */
 
 void nft_link_init(struct nft_link *link, enum family family, struct nft_socket *socket,
-		   struct nft_listener *listener)
+		   struct nft_watch *watch)
 {
 	*link = (struct nft_link){
 		.family = family,
 		.socket = socket,
-		.listener = listener,
+		.watch = watch,
 		.batch = nft_batch_new(),
 		.state = nft_state_new(),
 	};
@@ -147,13 +147,18 @@ static void on_echo(void *arg, size_t index attr_unused, const struct nlmsghdr *
 		      seen.handle);
 }
 
+static struct nft_listener *listener_of(const struct nft_link *link)
+{
+	return nft_session_listener(nft_watch_session(link->watch));
+}
+
 static bool pause_listener(const struct nft_link *link)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < TABLE_COUNT; i++)
 		n += link->n_batch_rules[i];
-	return link->listener && n >= PAUSE_RULES_MIN && nft_listener_pause(link->listener);
+	return link->watch && n >= PAUSE_RULES_MIN && nft_listener_pause(listener_of(link));
 }
 
 static void resume(const struct nft_link *link, int result)
@@ -162,7 +167,7 @@ static void resume(const struct nft_link *link, int result)
 
 	if (nft_batch_uncertain(link->batch))
 		outcome = NFT_PAUSE_UNKNOWN;
-	nft_listener_resume(link->listener, link->socket, outcome);
+	nft_listener_resume(listener_of(link), link->socket, outcome);
 }
 
 static int send_batch(struct nft_link *link, uint32_t generation, struct err *err)

@@ -16,13 +16,13 @@
  * the kernel. */
 #define NFT_LINK_PIECE (512UL * 1024)
 
-struct nft_listener;
 struct nft_socket;
+struct nft_watch;
 
 struct nft_link {
 	enum family family;
-	struct nft_socket *socket;     /* borrowed, as the next one */
-	struct nft_listener *listener; /* paused for large transactions. NULL: none */
+	struct nft_socket *socket; /* borrowed, as the next one */
+	struct nft_watch *watch;   /* does not listen to large transactions. NULL: none */
 	struct nft_batch *batch;
 	struct nft_state *state;
 	/* since the start */
@@ -34,7 +34,7 @@ struct nft_link {
 };
 
 void nft_link_init(struct nft_link *link, enum family family, struct nft_socket *socket,
-		   struct nft_listener *listener);
+		   struct nft_watch *watch);
 void nft_link_done(struct nft_link *link); /* accepts one that was never made */
 
 /* A chain whose rules are deleted by handle, because many own a part of it. */

@@ -3,75 +3,52 @@
 /* What others do to our chains, and making it good; and audits, which full syncs are as well. */
 
 #include <errno.h>
-#include <event2/event.h>
 #include <stdlib.h>
 
 #include "backends/iptables/netlink/nft_sync_parts.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "kernel/nft_socket.h"
 
 #define RESTARTS_MAX 5  /* of an audit that others disturbed */
 #define TOLD_MAX     16 /* chains that a repair names in the log */
 
 /* -- what others do */
 
-static void on_message(void *arg, const struct nlmsghdr *message)
+static void take_message(void *arg, const struct nlmsghdr *message, struct foreign_changes *changes)
 {
 	struct nft_sync *sync = arg;
 
-	nft_damage_take(&sync->damage, &sync->link, &sync->jumps, message);
+	nft_damage_take(&sync->damage, &sync->link, &sync->jumps, message, changes);
 }
 
-void nft_repair_plan(struct nft_sync *sync)
+static void take_loss(void *arg, struct foreign_changes *changes attr_unused)
 {
-	bool due = nft_damage_any(&sync->damage) || sync->audit_wanted;
-
-	if (due && sync->good && !sync->syncing && !sync->audit &&
-	    !evtimer_pending(sync->timer, NULL))
-		nft_sync_wake_at(sync,
-				 sync->audit_asked ? 0 : pace_next(&sync->pace, clock_now_ns()));
+	((struct nft_sync *)arg)->damage.unknown = true;
 }
 
-static void on_generation(void *arg, uint32_t id, uint32_t pid, const char *process)
+static bool is_damaged(void *arg)
 {
-	struct nft_sync *sync = arg;
-
-	sync->generation = id;
-	if (nft_damage_any(&sync->damage))
-		log_debug(3, "Another program changed our chains",
-			  KV("ipFamily", LOG_STR(nft_sync_family(sync))),
-			  KV("process", LOG_STR(process)), KV("pid", LOG_INT(pid)));
-	nft_repair_plan(sync);
+	return nft_damage_any(&((struct nft_sync *)arg)->damage);
 }
 
-static void on_own_generation(void *arg, uint32_t id)
-{
-	((struct nft_sync *)arg)->generation = id;
-}
-
-static void on_lost(void *arg)
+static void repair(void *arg)
 {
 	struct nft_sync *sync = arg;
 
-	log_debug(2, "Notifications were lost, looking at everything",
-		  KV("ipFamily", LOG_STR(nft_sync_family(sync))));
-	sync->damage.unknown = true;
-	sync->generation = 0; /* a task may be in the middle of a list: this is no time to ask */
-	nft_repair_plan(sync);
+	nft_session_run(sync->session, &sync->step_task);
 }
 
-uint32_t nft_repair_generation(void *arg)
-{
-	struct nft_sync *sync = arg;
-	struct err err;
+const struct nft_watch_ops nft_repair_watch_ops = {take_message, take_loss, is_damaged, repair};
 
-	nft_listener_drain(sync->listener);
-	if (sync->generation == 0 &&
-	    nft_generation(sync->link.socket, &sync->generation, &err) == 0)
-		nft_listener_drain(sync->listener); /* what led to it */
-	return sync->generation;
+void nft_repair_rest(struct nft_sync *sync)
+{
+	if (!sync->good || sync->audit)
+		return;
+	if (sync->audit_wanted)
+		loop_arm(sync->timer, 0);
+	else
+		nft_watch_idle(sync->watch);
 }
 
 /* What an audit has not seen: damage that came after it began. */
@@ -79,16 +56,9 @@ bool nft_repair_disturbed(void *arg)
 {
 	struct nft_sync *sync = arg;
 
-	nft_listener_drain(sync->listener);
+	nft_watch_hear(sync->watch);
 	return nft_damage_any(&sync->damage);
 }
-
-const struct nft_listener_events nft_repair_listener_events = {
-	.message = on_message,
-	.generation = on_generation,
-	.own_generation = on_own_generation,
-	.lost = on_lost,
-};
 
 /* -- audits */
 
@@ -121,7 +91,6 @@ struct nft_audit_events nft_repair_audit_events(struct nft_sync *sync)
 		.differs = on_difference,
 		.refused = nft_sync_refused,
 		.held = nft_sync_held,
-		.generation = nft_repair_generation,
 		.disturbed = nft_repair_disturbed,
 		.arg = sync,
 	};
@@ -139,22 +108,27 @@ static void start_audit(struct nft_sync *sync, enum purpose purpose,
 	if (scope->all) {
 		refused_services_retry(&sync->refused);
 		undeletable_chains_forget(&sync->undeletable);
-		if (purpose == PURPOSE_SYNC && sync->good)
-			foreign_changes_merge(&sync->found_by_sync, &sync->damage.foreign_changes);
+		if (purpose == PURPOSE_SYNC)
+			nft_watch_found(sync->watch);
+		else
+			nft_watch_forget(sync->watch);
 		nft_damage_done(&sync->damage);
 		sync->audit_wanted = false;
 	}
+	nft_watch_busy(sync->watch);
+	if (purpose != PURPOSE_SYNC)
+		sync->cost_ns = 0;
 	sync->purpose = purpose;
 	sync->n_told = 0;
 	sync->audit_began_ns = clock_now_ns();
 	sync->audit = nft_audit_new(&sync->link, sync->input.ruleset, &sync->refused.left, scope,
 				    &sync->audit_events);
-	nft_sync_wake_at(sync, 0);
+	loop_arm(sync->timer, 0);
 }
 
 void nft_repair_audit(struct nft_sync *sync, enum purpose purpose)
 {
-	nft_listener_drain(sync->listener);
+	nft_watch_hear(sync->watch);
 	start_audit(sync, purpose, &(const struct nft_audit_scope){.all = true});
 }
 
@@ -196,14 +170,14 @@ static void log_jumps(const struct nft_sync *sync, const struct nft_audit_result
 static void count_repair(struct nft_sync *sync, const struct nft_audit_result *result)
 {
 	bool wrong = result->n_wrong > 0 || result->n_jumps > 0;
-	int64_t now = clock_now_ns();
 
 	sync->stats.n_repairs += wrong;
 	sync->stats.n_repaired_chains += result->n_wrong;
 	sync->stats.n_repaired_rules += result->n_missing;
 	sync->stats.n_removed_rules += result->n_extra;
 	sync->stats.n_repaired_jumps += result->n_jumps;
-	pace_repaired(&sync->pace, now - sync->audit_began_ns, wrong, now);
+	sync->repair_over = true;
+	sync->repair_wrong = wrong;
 	if (result->n_jumps > 0)
 		log_jumps(sync, result);
 	if (wrong && sync->input.repaired)
@@ -236,21 +210,25 @@ static void audit_done(struct nft_sync *sync)
 	case PURPOSE_NONE:
 		break;
 	}
-	nft_repair_plan(sync);
+}
+
+static void ask_for_sync(struct nft_sync *sync)
+{
+	cleanup_free char *what = nft_watch_ask(sync->watch);
+
+	nft_damage_done(&sync->damage);
+	sync->input.flushed(sync->input.arg, what);
 }
 
 static void repair_failed(struct nft_sync *sync, const struct err *err)
 {
-	int64_t now = clock_now_ns();
-
 	log_error("Could not repair rules that another program changed, trying a full sync",
 		  KV("ipFamily", LOG_STR(nft_sync_family(sync))), KV("err", LOG_STR(err->text)));
-	pace_repaired(&sync->pace, now - sync->audit_began_ns, true, now);
 	nft_damage_done(&sync->being_repaired);
-	nft_damage_done(&sync->damage);
 	sync->audit_asked = false;
 	nft_repair_drop(sync);
-	sync->input.flushed(sync->input.arg, "chains that could not be repaired");
+	nft_watch_note(sync->watch, "chains that could not be repaired");
+	ask_for_sync(sync);
 }
 
 static void audit_failed(struct nft_sync *sync, int r, struct err *err)
@@ -281,7 +259,7 @@ static void step_audit(struct nft_sync *sync)
 	int r = nft_audit_step(sync->audit, sync->syncing ? &input : NULL, &err);
 
 	if (r > 0)
-		nft_sync_wake_at(sync, 0);
+		loop_arm(sync->timer, 0);
 	else if (r == 0)
 		audit_done(sync);
 	else if (r != -ECANCELED) /* the end of this all */
@@ -321,19 +299,15 @@ static void start_repair(struct nft_sync *sync)
 
 static void start_what_is_due(struct nft_sync *sync)
 {
-	nft_listener_drain(sync->listener);
-	if (sync->damage.flushed) {
-		cleanup_free char *what = foreign_changes_text(&sync->damage.foreign_changes);
-		int64_t now = clock_now_ns();
-
-		pace_repaired(&sync->pace, 0, true, now);
-		nft_damage_done(&sync->damage);
-		sync->input.flushed(sync->input.arg, what);
-	} else if (sync->damage.unknown || sync->audit_wanted) {
+	nft_watch_hear(sync->watch);
+	if (sync->damage.flushed)
+		ask_for_sync(sync);
+	else if (sync->damage.unknown || sync->audit_wanted)
 		nft_repair_audit(sync, PURPOSE_BACKGROUND);
-	} else if (nft_damage_any(&sync->damage)) {
+	else if (nft_damage_any(&sync->damage))
 		start_repair(sync);
-	}
+	else
+		nft_repair_rest(sync);
 }
 
 void nft_repair_run_step(void *arg)
@@ -350,7 +324,7 @@ void nft_sync_audit(struct nft_sync *sync)
 {
 	sync->audit_wanted = sync->audit_asked = true;
 	if (!sync->audit && !sync->syncing)
-		nft_sync_wake_at(sync, 0);
+		loop_arm(sync->timer, 0);
 }
 
 /* -- a look at what all hangs on */
@@ -377,7 +351,7 @@ static int look_at_jumps(struct nft_sync *sync, struct err *err)
 	struct rule jump;
 	int r = 1;
 
-	nft_listener_drain(sync->listener);
+	nft_watch_hear(sync->watch);
 	if (nft_damage_any(&sync->damage) || nft_damage_any(&sync->being_repaired)) {
 		err_set(err, -EUCLEAN, "rules that another program changed are not repaired yet");
 		return 0;
@@ -390,7 +364,7 @@ static int look_at_jumps(struct nft_sync *sync, struct err *err)
 		table_name(jump.table), jump.target.chain);
 	sync->damage.jumps = true;
 	sync->damage.n_messages++;
-	nft_repair_plan(sync);
+	nft_watch_note(sync->watch, NULL);
 	return 0;
 }
 

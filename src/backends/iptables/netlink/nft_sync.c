@@ -3,29 +3,14 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <event2/event.h>
 #include <linux/netfilter/nf_tables.h>
 #include <stdlib.h>
-#include <sys/time.h>
 
 #include "backends/iptables/host_facts.h"
 #include "backends/iptables/netlink/nft_sync_parts.h"
 #include "backends/iptables/netlink/nft_txn.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/oom.h"
-#include "kernel/nft_socket.h"
-
-#define RESEND_MAX 10 /* of a delta; then it goes out whatever the generation is */
-
-void nft_sync_wake_at(struct nft_sync *sync, int64_t when_ns)
-{
-	struct timeval after;
-
-	clock_to_timeval(when_ns - clock_now_ns(), &after);
-	if (evtimer_add(sync->timer, &after) < 0)
-		oom("an event", 0);
-}
 
 /* -- facts for a ruleset */
 
@@ -85,19 +70,6 @@ static void count_rules(const struct nft_sync *sync, struct backend_result *ret)
 	}
 }
 
-static void log_sync_repair(struct nft_sync *sync)
-{
-	cleanup_free char *what = foreign_changes_text(&sync->found_by_sync);
-
-	if (!what[0])
-		return;
-	sync->found_by_sync = (struct foreign_changes){0};
-	log_info("Rules were changed by another program, this sync repaired them",
-		 KV("ipFamily", LOG_STR(nft_sync_family(sync))), KV("what", LOG_STR(what)));
-	if (sync->input.repaired)
-		sync->input.repaired(sync->input.arg);
-}
-
 void nft_sync_finish(struct nft_sync *sync, int error, const struct err *err)
 {
 	int64_t now = clock_now_ns();
@@ -112,8 +84,6 @@ void nft_sync_finish(struct nft_sync *sync, int error, const struct err *err)
 	if (error < 0) {
 		result->err = *err;
 		err_wrap(&result->err, error, "writing the %s rules", nft_sync_family(sync));
-	} else {
-		log_sync_repair(sync);
 	}
 	ruleset_end(sync->input.ruleset, error == 0, now);
 	count_rules(sync, result);
@@ -121,22 +91,33 @@ void nft_sync_finish(struct nft_sync *sync, int error, const struct err *err)
 	sync->syncing = false;
 	sync->finished = true;
 	if (sync->audit)
-		nft_sync_wake_at(sync, 0); /* the one in the background goes on */
+		loop_arm(sync->timer, 0); /* the one in the background goes on */
 }
 
-/* A task is over, and with it perhaps a sync. */
+static void sync_over(struct nft_sync *sync)
+{
+	sync->finished = false;
+	sync->delta = NULL;
+	sync->result.cost_ns = sync->cost_ns;
+	if (nft_watch_synced(sync->watch, sync->good, sync->cost_ns) && sync->input.repaired)
+		sync->input.repaired(sync->input.arg);
+	sync->input.done(sync->input.arg, &sync->result);
+}
+
+/* A task is over, and with it perhaps a sync or a repair. */
 static void on_task_done(void *arg)
 {
 	struct nft_sync *sync = arg;
 
 	sync->cost_ns += nft_session_spent_ns(sync->session);
-	if (!sync->finished)
+	if (sync->repair_over)
+		nft_watch_repaired(sync->watch, sync->cost_ns, sync->repair_wrong);
+	else if (sync->finished)
+		sync_over(sync);
+	else
 		return;
-	sync->result.cost_ns = sync->cost_ns;
-	sync->finished = false;
-	sync->delta = NULL;
-	sync->input.done(sync->input.arg, &sync->result);
-	nft_repair_plan(sync);
+	sync->repair_over = false;
+	nft_repair_rest(sync);
 }
 
 static void sync_everything(struct nft_sync *sync)
@@ -148,32 +129,19 @@ static void sync_everything(struct nft_sync *sync)
 	sync->audit_wanted = sync->audit_asked; /* who asked hears of one of its own */
 }
 
-/* Sends until no other program comes in between. Tables that are gone took all known handles with them. */
-static int send_delta(struct nft_sync *sync, struct nft_txn *txn, struct err *err)
+struct sending {
+	const struct nft_sync *sync;
+	struct nft_txn *txn;
+};
+
+/* Tables that are gone took all known handles with them. */
+static int send_delta(void *arg, uint32_t generation, struct err *err)
 {
-	int r = -ERESTART;
+	const struct sending *sending = arg;
 
-	for (size_t i = 0; r == -ERESTART && i <= RESEND_MAX; i++) {
-		uint32_t generation = nft_repair_generation(sync);
-
-		if (sync->damage.flushed)
-			return err_set(err, -ESTALE, "another program removed tables meanwhile");
-		r = nft_txn_commit(txn, i < RESEND_MAX ? generation : 0, err);
-		sync->stats.n_resent += r == -ERESTART;
-	}
-	return r;
-}
-
-/* It is our turn from before the generation is asked for: the other family does not come in between. */
-static int commit_delta(struct nft_sync *sync, struct nft_txn *txn, struct err *err)
-{
-	int r = nft_socket_begin(sync->link.socket);
-
-	if (r < 0)
-		return err_sys(err, r, "a transaction of nf_tables");
-	r = send_delta(sync, txn, err);
-	nft_socket_end(sync->link.socket);
-	return r;
+	if (sending->sync->damage.flushed)
+		return err_set(err, -ESTALE, "another program removed tables meanwhile");
+	return nft_txn_commit(sending->txn, generation, err);
 }
 
 /*
@@ -202,6 +170,7 @@ static int try_delta(struct nft_sync *sync, struct err *err)
 {
 	struct ruleset_input input = nft_sync_facts(sync);
 	cleanup_nft_txn struct nft_txn txn;
+	struct sending sending = {sync, &txn};
 	struct ruleset_stats
 		stats; /* what is written is counted at the end, for both kinds of sync */
 	bool more;
@@ -215,7 +184,7 @@ static int try_delta(struct nft_sync *sync, struct err *err)
 	txn.n_standing = stats.rules_total[TABLE_NAT];
 	do {
 		more = ruleset_write(sync->input.ruleset, &input, &txn.txn, &stats);
-		r = commit_delta(sync, &txn, err);
+		r = nft_watch_write(sync->watch, send_delta, &sending, err);
 		if (r >= 0 && more)
 			nft_txn_next(&txn);
 	} while (r >= 0 && more);
@@ -248,6 +217,7 @@ static void sync_delta(struct nft_sync *sync)
 /* A repair is dropped and its damage noted again; a background audit waits. */
 static void give_way(struct nft_sync *sync)
 {
+	nft_watch_busy(sync->watch);
 	event_del(sync->timer);
 	if (!sync->audit)
 		return;
@@ -274,7 +244,7 @@ static void run_sync(void *arg)
 		ensure_counters(sync);
 	if (sync->begun.wants_addresses)
 		host_facts_addresses(sync->family, &sync->addresses);
-	nft_listener_drain(sync->listener);
+	nft_watch_hear(sync->watch);
 	if (sync->begun.full || sync->damage.flushed ||
 	    refused_services_any_changed(&sync->refused, delta))
 		sync_everything(sync);
@@ -316,24 +286,13 @@ static void on_check_done(void *arg)
 const struct nft_sync_stats *nft_sync_stats(struct nft_sync *sync)
 {
 	sync->stats.n_transactions = sync->link.n_transactions;
+	sync->stats.n_resent = nft_watch_n_resent(sync->watch);
 	sync->stats.n_messages = sync->link.n_messages;
 	sync->stats.largest = sync->link.largest;
 	return &sync->stats;
 }
 
 /* -- begin and end */
-
-static int connect_to_kernel(struct nft_sync *sync, struct err *err)
-{
-	int r = nft_session_open(sync->input.loop, &nft_repair_listener_events, sync,
-				 &sync->session, err);
-
-	if (r < 0)
-		return r;
-	sync->listener = nft_session_listener(sync->session);
-	nft_link_init(&sync->link, sync->family, nft_session_socket(sync->session), sync->listener);
-	return nft_generation(sync->link.socket, &sync->generation, err);
-}
 
 int nft_sync_new(const struct nft_sync_input *input, struct nft_sync **ret, struct err *err)
 {
@@ -350,14 +309,15 @@ int nft_sync_new(const struct nft_sync_input *input, struct nft_sync **ret, stru
 	sync->sync_task = (struct nft_task){run_sync, on_task_done, sync};
 	sync->step_task = (struct nft_task){nft_repair_run_step, on_task_done, sync};
 	sync->check_task = (struct nft_task){nft_repair_run_check, on_check_done, sync};
-	sync->timer = evtimer_new(input->loop, on_timer, sync);
-	if (!sync->timer)
-		oom("an event", 0);
-	r = connect_to_kernel(sync, err);
+	sync->timer = loop_timer(input->loop, on_timer, sync);
+	r = nft_watch_open(input->loop, sync->family, &nft_repair_watch_ops, sync, &sync->watch,
+			   err);
 	if (r < 0) {
 		nft_sync_free(sync);
 		return r;
 	}
+	sync->session = nft_watch_session(sync->watch);
+	nft_link_init(&sync->link, sync->family, nft_session_socket(sync->session), sync->watch);
 	*ret = sync;
 	return 0;
 }
@@ -366,7 +326,7 @@ struct nft_sync *nft_sync_free(struct nft_sync *sync)
 {
 	if (!sync)
 		return NULL;
-	nft_session_free(sync->session);
+	nft_watch_free(sync->watch);
 	nft_audit_free(sync->audit);
 	if (sync->syncing)
 		ruleset_end(sync->input.ruleset, false, clock_now_ns());
@@ -375,7 +335,7 @@ struct nft_sync *nft_sync_free(struct nft_sync *sync)
 	nft_damage_done(&sync->being_repaired);
 	refused_services_done(&sync->refused);
 	undeletable_chains_forget(&sync->undeletable);
-	event_free(sync->timer);
+	loop_free(sync->timer);
 	host_facts_addresses_done(&sync->addresses);
 	free(sync);
 	return NULL;

@@ -437,6 +437,15 @@ void nft_batch_describe(const struct nft_batch *batch, size_t index, char *out, 
 		copy_text(out, size, "a transaction of nf_tables");
 }
 
+void nft_batch_reason(const struct nft_batch *batch, const struct nft_batch_refusal *refusal,
+		      char *out, size_t size)
+{
+	char what[160];
+
+	nft_batch_describe(batch, refusal->index, what, sizeof(what));
+	snprintf(out, size, "%s: %s", what, strerror(-refusal->error));
+}
+
 /* -- sending */
 
 /* Head and foot of a transaction. */

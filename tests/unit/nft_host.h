@@ -44,6 +44,9 @@ struct host {
 	size_t n_refused; /* times that it was told */
 	char refused[64]; /* the last */
 	struct backend_result result;
+	struct backend_events events;
+	const struct backend_events *told;
+	size_t n_wanted;
 	struct nft_socket *socket; /* to look with */
 };
 
@@ -60,7 +63,6 @@ attr_unused static void host_on_flushed(void *arg, const char *what)
 {
 	struct host *host = arg;
 
-	ruleset_need_full_sync(host->cluster.ruleset);
 	host->flushed = true;
 	snprintf(host->flushed_what, sizeof(host->flushed_what), "%s", what);
 }
@@ -81,6 +83,13 @@ attr_unused static void host_on_refused(void *arg, const struct backend_refusal 
 	assert_true(refusal->kept && refusal->port && refusal->reason[0]);
 }
 
+attr_unused static void host_on_wanted(void *arg)
+{
+	struct host *host = arg;
+
+	host->n_wanted++;
+}
+
 attr_unused static void host_start(struct host *host)
 {
 	struct err err;
@@ -89,13 +98,18 @@ attr_unused static void host_start(struct host *host)
 		.ruleset = host->cluster.ruleset,
 		.host = &host->cluster.host,
 		.settings = &host->cluster.settings,
-		.done = host_on_done,
+		.events = &host->told,
+	};
+
+	host->events = (struct backend_events){
+		.synced = host_on_done,
 		.flushed = host_on_flushed,
 		.repaired = host_on_repaired,
 		.refused = host_on_refused,
+		.wanted = host_on_wanted,
 		.arg = host,
 	};
-
+	host->told = &host->events;
 	if (nft_sync_new(&input, &host->sync, &err) < 0)
 		fail_msg("%s", err.text);
 }

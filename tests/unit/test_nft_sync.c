@@ -3,6 +3,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+#include "backends/refused_services.h"
 #include "neighbour.h"
 #include "nft_host.h"
 
@@ -468,6 +469,51 @@ static void test_a_service_that_is_refused_does_not_stop_others(void **state)
 	host_done(&host);
 }
 
+static int64_t ahead_ns;
+
+int64_t __real_clock_now_ns(void);
+int64_t __wrap_clock_now_ns(void);
+
+int64_t __wrap_clock_now_ns(void)
+{
+	return __real_clock_now_ns() + ahead_ns;
+}
+
+static bool is_wanted(struct host *host)
+{
+	return host->n_wanted > 0;
+}
+
+/* Nothing changes but the time, and what the kernel minds. */
+static void test_a_service_that_is_refused_is_tried_again_later(void **state)
+{
+	struct host host;
+	cleanup_free char *chain = NULL;
+	cleanup_free char *command = NULL;
+
+	host_init(&host, family_of(state));
+	chain = host_spoil(&host, "ns1/bad");
+	host_serve(&host, "ns1/bad", 50, "10.0.5.1");
+	host_serve(&host, "ns1/good", 51, "10.0.5.2");
+	host_sync(&host);
+	assert_int_equal(host.n_refused, 1);
+	ahead_ns += REFUSED_FIRST_NS;
+	host_run(&host, "%s -F KUBE-FORWARD"); /* whatever is done then: it sees that it is time */
+	host_wait(&host, is_wanted);
+	host_sync(&host);
+	assert_int_equal(nft_sync_stats(host.sync)->n_refused, 2);
+	assert_int_equal(host.n_refused, 1); /* it has been told */
+	command = xasprintf("nft delete chain %s nat %s",
+			    family_of(state) == FAMILY_IPV4 ? "ip" : "ip6", chain);
+	host_run(&host, command);
+	host_sync(&host);
+	assert_false(host_has(&host, "ns1/bad:p80 cluster IP")); /* not yet */
+	ahead_ns += 2 * REFUSED_FIRST_NS;
+	host_sync(&host);
+	host_expect(&host);
+	host_done(&host);
+}
+
 static void test_a_chain_that_foreign_rules_hold_is_only_emptied(void **state)
 {
 	struct host host;
@@ -660,6 +706,7 @@ int main(void)
 		BOTH(test_a_delta_gets_through_beside_a_busy_writer),
 		BOTH(test_affinity_survives_changes),
 		BOTH(test_a_service_that_is_refused_does_not_stop_others),
+		BOTH(test_a_service_that_is_refused_is_tried_again_later),
 		BOTH(test_a_chain_that_foreign_rules_hold_is_only_emptied),
 		BOTH(test_a_flush_while_a_sync_runs_is_made_good),
 		BOTH(test_a_table_that_vanished_is_written_by_the_next_delta),

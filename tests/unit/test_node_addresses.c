@@ -13,11 +13,6 @@
 #include "plan_feed.h"
 #include "quiet_watch.h"
 
-static int64_t clock_stands(void *arg attr_unused)
-{
-	return 0;
-}
-
 static void sync_now(struct table_sync *sync, struct plan_feed *feed)
 {
 	struct backend_result result;
@@ -57,7 +52,7 @@ static void the_last_known_addresses_stay_when_none_can_be_read(void **state att
 {
 	struct prefix cidr;
 	struct settings settings = {.family = FAMILY_IPV4, .node_name = "a", .masquerade_mark = 1};
-	const struct table_sync_ops ops = {.now_ns = clock_stands};
+	const struct backend_events *events = &backend_no_events;
 	struct model *model = model_new("a", 0);
 	struct event_base *loop = event_base_new();
 	struct damage damage = {0};
@@ -71,7 +66,7 @@ static void the_last_known_addresses_stay_when_none_can_be_read(void **state att
 	assert_int_equal(prefix_parse("192.0.2.0/24", &cidr), 0);
 	node_ports_init(&settings.node_ports, FAMILY_IPV4, &cidr, 1);
 	watch = quiet_watch(loop);
-	sync = table_sync_new(watch, &damage, &settings, &ops);
+	sync = table_sync_new(watch, &damage, &settings, &events);
 	plan_feed_open(&feed, &settings, model);
 	sync_now(sync, &feed);
 	assert_true(answers_on("192.0.2.5"));

@@ -4,8 +4,8 @@
  * Syncs of nftables mode in a network namespace: what service ports with affinity have of their own, and what happens
  * where something goes wrong: the kernel refuses a Service, foreign hands have bent the table, clients cannot be read.
  *
- * elements_of_destination() and table_each_client() are wrapped (meson.build), so that one Service can be made to say
- * what no kernel takes, and so that reading can fail.
+ * elements_of_destination(), table_each_client() and clock_now_ns() are wrapped (meson.build), so that one Service can be
+ * made to say what no kernel takes, so that reading can fail, and so that time passes.
  */
 
 #include <errno.h>
@@ -16,18 +16,18 @@
 
 #include "backends/nftables/clients.h"
 #include "backends/nftables/table_sync.h"
+#include "base/clock.h"
 #include "neighbour.h"
 #include "plan_feed.h"
 #include "plan_world.h"
 #include "quiet_watch.h"
 #include "shell.h"
 
-#define SECOND INT64_C(1000000000)
-
 static struct {
 	const char *poisoned; /* a service port that the kernel refuses; NULL: none */
 	uint32_t from;        /* only with that many endpoints or more */
 	bool unreadable;      /* clients cannot be listed */
+	int64_t ahead_ns;     /* of the clock */
 } faults;
 
 void __real_elements_of_destination(const struct slotted_port *port,
@@ -36,6 +36,8 @@ void __real_elements_of_destination(const struct slotted_port *port,
 void __wrap_elements_of_destination(const struct slotted_port *port,
 				    const struct destination *destination, uint32_t id, bool slots,
 				    element_fn *fn, void *arg);
+int64_t __real_clock_now_ns(void);
+int64_t __wrap_clock_now_ns(void);
 int __real_table_each_client(struct nft_socket *socket, enum family family,
 			     const struct table_map *map, table_client_fn *fn,
 			     table_restart_fn *restart, void *arg, struct err *err);
@@ -62,6 +64,11 @@ void __wrap_elements_of_destination(const struct slotted_port *port,
 	fn(arg, &element);
 }
 
+int64_t __wrap_clock_now_ns(void)
+{
+	return __real_clock_now_ns() + faults.ahead_ns;
+}
+
 int __wrap_table_each_client(struct nft_socket *socket, enum family family,
 			     const struct table_map *map, table_client_fn *fn,
 			     table_restart_fn *restart, void *arg, struct err *err)
@@ -79,7 +86,8 @@ struct node_host {
 	struct damage damage;
 	struct table_sync *sync;
 	struct backend_result result;
-	int64_t now_ns;
+	struct backend_events events;
+	const struct backend_events *told;
 	size_t n_refused;
 	char refused[256], reason[256]; /* the last */
 	bool kept;
@@ -111,23 +119,15 @@ static void note_full(void *arg, const struct backend_full *full)
 		 full->clients);
 }
 
-static int64_t host_now(void *arg)
-{
-	const struct node_host *host = arg;
-
-	return host->now_ns;
-}
-
 static void open_sync(struct node_host *host)
 {
-	const struct table_sync_ops ops = {
+	host->events = (struct backend_events){
 		.refused = note_refused,
-		.full = note_full,
-		.now_ns = host_now,
+		.clients_full = note_full,
 		.arg = host,
 	};
-
-	host->sync = table_sync_new(host->watch, &host->damage, &host->world.settings, &ops);
+	host->told = &host->events;
+	host->sync = table_sync_new(host->watch, &host->damage, &host->world.settings, &host->told);
 	host->feed.full = true;
 }
 
@@ -137,7 +137,7 @@ static void host_init(struct node_host *host)
 		print_message("no private network namespace: %s\n", strerror(errno));
 		skip();
 	}
-	*host = (struct node_host){.world = world_new(), .now_ns = SECOND};
+	*host = (struct node_host){.world = world_new()};
 	host->world.settings.masquerade_mark = 0x4000;
 	host->world.settings.node_ports.match_all = true;
 	host->world.settings.mode.affinity_clients = 100;
@@ -241,6 +241,14 @@ static int slots_of(int number)
 
 /* -- a Service that the kernel refuses */
 
+/* How long it is until then. */
+static int64_t next_try_ns(const struct node_host *host)
+{
+	int64_t next = refused_services_next_ns(table_sync_refused(host->sync));
+
+	return next == REFUSED_NONE ? next : next - clock_now_ns();
+}
+
 static void expect_left_out(struct node_host *host)
 {
 	expect_sync(host);
@@ -312,12 +320,12 @@ static void what_the_kernel_had_of_a_refused_service_stays(void **state attr_unu
 	table_sync_need_full(host.sync); /* it stays over what comes later */
 	expect_sync(&host);
 	assert_int_equal(slots_of(2), 2);
-	host.now_ns += REFUSALS_FIRST_NS; /* and over another attempt */
+	faults.ahead_ns += REFUSED_FIRST_NS; /* and over another attempt */
 	expect_sync(&host);
 	assert_int_equal(slots_of(2), 2);
 	assert_int_equal(host.n_refused, 1);
 	faults.poisoned = NULL;
-	host.now_ns += 2 * REFUSALS_FIRST_NS;
+	faults.ahead_ns += 2 * REFUSED_FIRST_NS;
 	expect_sync(&host);
 	assert_int_equal(slots_of(2), 3);
 	host_done(&host);
@@ -332,7 +340,7 @@ static void it_goes_when_it_is_deleted(void **state attr_unused)
 	expect_sync(&host);
 	assert_false(is_served(2));
 	assert_true(is_served(1) && is_served(3));
-	assert_int_equal(table_sync_retry_ns(host.sync), REFUSALS_NONE);
+	assert_true(next_try_ns(&host) == REFUSED_NONE);
 	host_done(&host);
 }
 
@@ -360,7 +368,7 @@ static void start_with_one_left_out(struct node_host *host)
 	faults.poisoned = "ns1/bad:http";
 	serve(host, "bad", 2, 2, 0);
 	expect_left_out(host);
-	assert_int_equal(table_sync_retry_ns(host->sync), host->now_ns + REFUSALS_FIRST_NS);
+	assert_in_range(next_try_ns(host), 1, REFUSED_FIRST_NS);
 }
 
 static void it_is_tried_again_later_and_later_still(void **state attr_unused)
@@ -368,18 +376,18 @@ static void it_is_tried_again_later_and_later_still(void **state attr_unused)
 	struct node_host host;
 
 	start_with_one_left_out(&host);
-	host.now_ns += REFUSALS_FIRST_NS;
+	faults.ahead_ns += REFUSED_FIRST_NS;
 	expect_sync(&host);
-	assert_int_equal(table_sync_retry_ns(host.sync), host.now_ns + 2 * REFUSALS_FIRST_NS);
+	assert_in_range(next_try_ns(&host), REFUSED_FIRST_NS, 2 * REFUSED_FIRST_NS);
 	assert_int_equal(host.n_refused, 1); /* it has been told */
 	faults.poisoned = NULL;
 	expect_sync(&host); /* not yet */
 	assert_false(is_served(2));
-	host.now_ns += 2 * REFUSALS_FIRST_NS;
+	faults.ahead_ns += 2 * REFUSED_FIRST_NS;
 	expect_sync(&host);
 	assert_true(is_served(2));
 	assert_false(host.result.full);
-	assert_int_equal(table_sync_retry_ns(host.sync), REFUSALS_NONE);
+	assert_true(next_try_ns(&host) == REFUSED_NONE);
 	host_done(&host);
 }
 
@@ -392,7 +400,7 @@ static void it_is_tried_again_when_it_changes(void **state attr_unused)
 	serve(&host, "bad", 2, 3, 0);
 	expect_sync(&host);
 	assert_true(is_served(2));
-	assert_int_equal(table_sync_retry_ns(host.sync), REFUSALS_NONE);
+	assert_true(next_try_ns(&host) == REFUSED_NONE);
 	host_done(&host);
 }
 
@@ -403,7 +411,7 @@ static void one_that_goes_is_forgotten(void **state attr_unused)
 	start_with_one_left_out(&host);
 	model_remove_service(host.world.model, "ns1/bad");
 	expect_sync(&host);
-	assert_int_equal(table_sync_retry_ns(host.sync), REFUSALS_NONE);
+	assert_true(next_try_ns(&host) == REFUSED_NONE);
 	host_done(&host);
 }
 

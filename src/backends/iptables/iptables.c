@@ -153,11 +153,6 @@ static int choose_netlink(const struct backend *backend, struct err *err)
 	return possible;
 }
 
-static void on_gone(void *arg, const char *what);
-static void on_repaired(void *arg);
-static void on_refused(void *arg, const struct backend_refusal *refusal);
-static void on_jumps_checked(void *arg, int r, const struct err *err);
-
 static int open_writer(struct backend *backend, struct err *err)
 {
 	bool nfacct = nfacct_supported() == 1;
@@ -167,12 +162,7 @@ static int open_writer(struct backend *backend, struct err *err)
 		.host = &backend->host,
 		.nfacct = nfacct,
 		.settings = backend->settings,
-		.done = on_synced,
-		.flushed = on_gone,
-		.repaired = on_repaired,
-		.refused = on_refused,
-		.checked = on_jumps_checked,
-		.arg = backend,
+		.events = &backend->events,
 	};
 	int netlink = choose_netlink(backend, err);
 	int r = netlink < 0 ? netlink : open_tool(backend, netlink == 1, err);
@@ -227,21 +217,6 @@ static void on_gone(void *arg, const char *what)
 static void on_canary_gone(void *arg)
 {
 	on_gone(arg, "chain " CHAIN_CANARY " deleted");
-}
-
-static void on_repaired(void *arg)
-{
-	const struct backend *backend = arg;
-
-	if (backend->events->repaired)
-		backend->events->repaired(backend->events->arg);
-}
-
-static void on_refused(void *arg, const struct backend_refusal *refusal)
-{
-	const struct backend *backend = arg;
-
-	backend->events->refused(backend->events->arg, refusal);
 }
 
 static void start_watching(struct backend *backend)
@@ -318,14 +293,6 @@ static void on_checked(void *arg, int r, const struct err *err)
 	backend->events->checked(backend->events->arg, r == 0 && busy ? -EBUSY : r, err);
 	if (r == 0 && !busy)
 		on_gone(backend, err->text);
-}
-
-/* The writer repairs them itself. */
-static void on_jumps_checked(void *arg, int r, const struct err *err)
-{
-	const struct backend *backend = arg;
-
-	backend->events->checked(backend->events->arg, r, err);
 }
 
 static void backend_check(struct backend *backend)

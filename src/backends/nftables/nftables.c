@@ -105,26 +105,6 @@ static void ask_for_repair(void *arg)
 
 static const struct nft_watch_ops watch_ops = {take_message, take_loss, is_damaged, ask_for_repair};
 
-static void on_refused(void *arg, const struct backend_refusal *refusal)
-{
-	const struct backend *backend = arg;
-
-	backend->events->refused(backend->events->arg, refusal);
-}
-
-static void on_full(void *arg, const struct backend_full *full)
-{
-	const struct backend *backend = arg;
-
-	if (backend->events->clients_full)
-		backend->events->clients_full(backend->events->arg, full);
-}
-
-static int64_t now_ns(void *arg attr_unused)
-{
-	return clock_now_ns();
-}
-
 /* -- what is done later */
 
 static void on_retry_timer(evutil_socket_t fd attr_unused, short what attr_unused, void *arg)
@@ -136,11 +116,7 @@ static void on_retry_timer(evutil_socket_t fd attr_unused, short what attr_unuse
 
 static void set_timers(struct backend *backend)
 {
-	int64_t retry = table_sync_retry_ns(backend->sync);
-
-	event_del(backend->retry_timer);
-	if (retry != REFUSALS_NONE)
-		loop_arm(backend->retry_timer, retry - clock_now_ns());
+	refused_services_arm(table_sync_refused(backend->sync), backend->retry_timer);
 	if (table_sync_idle(backend->sync) && !evtimer_pending(backend->age_timer, NULL))
 		loop_arm(backend->age_timer, AGE_INTERVAL_NS);
 	if ((table_sync_has_affinity(backend->sync) || backend->n_full > 0) &&
@@ -281,12 +257,6 @@ static void backend_close(struct backend *backend)
 
 static int open_parts(struct backend *backend, struct event_base *loop, struct err *err)
 {
-	const struct table_sync_ops ops = {
-		.refused = on_refused,
-		.full = on_full,
-		.now_ns = now_ns,
-		.arg = backend,
-	};
 	int r = nft_watch_open(loop, backend->settings->family, &watch_ops, backend,
 			       &backend->watch, err);
 
@@ -294,7 +264,8 @@ static int open_parts(struct backend *backend, struct event_base *loop, struct e
 		return r;
 	backend->session = nft_watch_session(backend->watch);
 	set_tasks(backend);
-	backend->sync = table_sync_new(backend->watch, &backend->damage, backend->settings, &ops);
+	backend->sync = table_sync_new(backend->watch, &backend->damage, backend->settings,
+				       &backend->events);
 	backend->retry_timer = loop_timer(loop, on_retry_timer, backend);
 	backend->age_timer = loop_timer(loop, on_age_timer, backend);
 	backend->full_timer = loop_timer(loop, on_full_timer, backend);

@@ -188,7 +188,7 @@ static void add_next(struct state *state, struct served *service)
 
 static bool is_waiting(const struct state_input *input, const char *key)
 {
-	return input->refusals && refusals_wait(input->refusals, key, input->now_ns);
+	return input->refused && refused_services_wait(input->refused, key);
 }
 
 /* One that was refused stays as it was when the kernel last took it, if it did. */
@@ -199,7 +199,7 @@ static void choose_next(struct served *service, const struct state_input *input)
 	if (!is_waiting(input, service->key))
 		set_next(service, service->wanted,
 			 service->wanted ? slots_arrange(service->wanted, &nothing) : NULL);
-	else if (refusals_is_bare(input->refusals, service->key))
+	else if (refused_services_is_bare(input->refused, service->key))
 		set_next(service, NULL, NULL);
 	else
 		set_next(service, service->applied.plan, service->applied.slots);
@@ -303,7 +303,7 @@ static void begin_changes(struct state *state, const struct state_input *input,
 			  const struct plan_change *changes, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		if (!input->refusals || !map_get(&input->refusals->all, changes[i].key))
+		if (!input->refused || !map_get(&input->refused->all, changes[i].key))
 			begin_one(state, changes[i].key);
 }
 
@@ -321,8 +321,8 @@ void state_begin(struct state *state, const struct state_input *input)
 	}
 	begin_changes(state, input, delta->changes, delta->n_changes);
 	begin_changes(state, input, delta->renewed, delta->n_renewed);
-	if (input->refusals)
-		refusals_each_due(input->refusals, input->now_ns, begin_due, state);
+	if (input->refused)
+		refused_services_each_tried(input->refused, begin_due, state);
 	state_collect_delta(state);
 }
 
@@ -431,11 +431,4 @@ bool state_can_keep(const struct state *state, const char *key)
 	const struct served *service = map_get(&state->services, key);
 
 	return service && service->applied.plan;
-}
-
-bool state_wants(const struct state *state, const char *key)
-{
-	const struct served *service = map_get(&state->services, key);
-
-	return service && service->wanted;
 }

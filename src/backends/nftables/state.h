@@ -16,7 +16,7 @@
 #include "backends/nftables/claims.h"
 #include "backends/nftables/layout.h"
 #include "backends/nftables/pick_chains.h"
-#include "backends/nftables/refusals.h"
+#include "backends/refused_services.h"
 #include "plan/plan_store.h"
 
 struct state;
@@ -32,9 +32,7 @@ struct state_input {
 	bool full; /* whatever the delta is: all is to be written. A full delta is for a full sync */
 	const struct addr *addresses; /* of this node's interfaces */
 	size_t n_addresses;
-	const struct refusals
-		*refusals; /* Services that are left as they are, or out; NULL: none */
-	int64_t now_ns;
+	const struct refused_services *refused; /* left as they are, or out; NULL: none */
 };
 
 void state_begin(struct state *state, const struct state_input *input);
@@ -69,7 +67,6 @@ bool state_has_idle(const struct state *state);
 size_t state_count_services(const struct state *state); /* that are to have elements */
 /* Has the kernel a version of it, which can stay if another is refused? */
 bool state_can_keep(const struct state *state, const char *key);
-bool state_wants(const struct state *state, const char *key); /* whether it was refused or not */
 /* Is a chain of that name wanted, as of the last state_write_*()? */
 bool state_has_chain(const struct state *state, const char *name);
 /* Is that the map of clients of a service port that has affinity? */

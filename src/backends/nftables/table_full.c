@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/nftables/table_full.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "backends/nftables/clients.h"
@@ -161,15 +160,6 @@ static bool has_culprit(const struct table_full_culprit *v, size_t n, const stru
 	return false;
 }
 
-static void describe(const struct table_full *full, const struct nft_batch_refusal *refusal,
-		     char out[static 256])
-{
-	char what[160];
-
-	nft_batch_describe(full->batch, refusal->index, what, sizeof(what));
-	snprintf(out, 256, "%s: %s", what, strerror(-refusal->error));
-}
-
 size_t table_full_culprits(const struct table_full *full, struct table_full_culprit **ret)
 {
 	const struct nft_batch_failure *failure = nft_batch_failure(full->batch);
@@ -189,7 +179,8 @@ size_t table_full_culprits(const struct table_full *full, struct table_full_culp
 			return 0;
 		array_grow(&v, &capacity, n, sizeof(*v));
 		v[n].port = port;
-		describe(full, refusal, v[n++].reason);
+		nft_batch_reason(full->batch, refusal, v[n].reason, sizeof(v[n].reason));
+		n++;
 	}
 	*ret = take(v);
 	return n;

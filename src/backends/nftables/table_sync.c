@@ -23,11 +23,11 @@ struct table_sync {
 	struct nft_watch *watch;
 	struct nft_socket *socket;
 	const struct settings *settings;
-	struct table_sync_ops ops;
+	const struct backend_events *const *events;
 	struct state *state;
 	struct nft_batch *batch;
 	struct table_full full;
-	struct refusals refusals;
+	struct refused_services refused;
 	bool need_full;
 	struct damage *damage; /* by others, not repaired yet */
 	size_t n_repaired;     /* elements, in this sync */
@@ -41,7 +41,8 @@ struct table_sync {
 };
 
 struct table_sync *table_sync_new(struct nft_watch *watch, struct damage *damage,
-				  const struct settings *settings, const struct table_sync_ops *ops)
+				  const struct settings *settings,
+				  const struct backend_events *const *events)
 {
 	struct nft_socket *socket = nft_session_socket(nft_watch_session(watch));
 	struct table_sync *sync = xcalloc(1, sizeof(*sync));
@@ -51,10 +52,11 @@ struct table_sync *table_sync_new(struct nft_watch *watch, struct damage *damage
 		.socket = socket,
 		.damage = damage,
 		.settings = settings,
-		.ops = *ops,
+		.events = events,
 		.state = state_new(settings),
 		.batch = nft_batch_new(),
 		.need_full = true,
+		.refused = {.family = settings->family, .events = events},
 	};
 	sync->full = (struct table_full){
 		.settings = settings,
@@ -73,7 +75,7 @@ struct table_sync *table_sync_free(struct table_sync *sync)
 	nft_batch_free(sync->batch);
 	free(sync->addresses);
 	table_full_done(&sync->full);
-	refusals_done(&sync->refusals);
+	refused_services_done(&sync->refused);
 	full_clients_done(&sync->full_clients);
 	free(sync);
 	return NULL;
@@ -84,9 +86,9 @@ void table_sync_need_full(struct table_sync *sync)
 	sync->need_full = true;
 }
 
-int64_t table_sync_retry_ns(const struct table_sync *sync)
+const struct refused_services *table_sync_refused(const struct table_sync *sync)
 {
-	return refusals_next_ns(&sync->refusals);
+	return &sync->refused;
 }
 
 /* Did the kernel mind what was asked for, or could it not do it just now? */
@@ -112,43 +114,32 @@ static int send_full(void *arg, uint32_t generation, struct err *err)
 	return MIN(r, 0);
 }
 
-static void tell_refused(const struct table_sync *sync, const struct table_full_culprit *culprit)
-{
-	const char *key = culprit->port->service->key;
-	const struct backend_refusal refusal = {
-		.service = key,
-		.port = culprit->port->id,
-		.reason = culprit->reason,
-		.kept = state_can_keep(sync->state, key) && !refusals_is_bare(&sync->refusals, key),
-	};
-
-	sync->ops.refused(sync->ops.arg, &refusal);
-}
-
 /* A Service that is to blame stays as it was in the next round, or is left out of it. */
-static size_t leave_out(struct table_sync *sync, int64_t now_ns)
+static size_t leave_out(struct table_sync *sync)
 {
 	cleanup_free struct table_full_culprit *v = NULL;
 	size_t n = table_full_culprits(&sync->full, &v);
 
 	for (size_t i = 0; i < n; i++) {
-		if (refusals_add(&sync->refusals, v[i].port->service->key, now_ns))
-			tell_refused(sync, &v[i]);
-		else
-			log_debug(2, "The kernel refused a Service once more",
-				  KV("ipFamily", LOG_STR(family_name(sync->settings->family))),
-				  KV("servicePort", LOG_STR(v[i].port->id)),
-				  KV("err", LOG_STR(v[i].reason)));
+		const char *key = v[i].port->service->key;
+		const struct backend_refusal refusal = {
+			.service = key,
+			.port = v[i].port->id,
+			.reason = v[i].reason,
+			.kept = state_can_keep(sync->state, key),
+		};
+
+		refused_services_add(&sync->refused, &refusal, sync->refused.now_ns);
 	}
 	return n;
 }
 
 /* After a refusal: can something be said otherwise? */
-static bool try_otherwise(struct table_sync *sync, int64_t now_ns, const struct err *err)
+static bool try_otherwise(struct table_sync *sync, const struct err *err)
 {
 	if (!sync->full.by_owner)
 		return sync->full.by_owner = true;
-	if (leave_out(sync, now_ns) > 0)
+	if (leave_out(sync) > 0)
 		return true;
 	if (sync->full.replace)
 		return false;
@@ -167,8 +158,7 @@ static int run_full(struct table_sync *sync, const struct state_input *input, st
 	for (int i = 0;; i++) {
 		state_begin(sync->state, input);
 		r = nft_watch_write(sync->watch, send_full, sync, err);
-		if (r == 0 || i == ROUNDS || !was_refused(sync, r) ||
-		    !try_otherwise(sync, input->now_ns, err))
+		if (r == 0 || i == ROUNDS || !was_refused(sync, r) || !try_otherwise(sync, err))
 			break;
 	}
 	sync->n_written = sync->full.n_written;
@@ -324,29 +314,12 @@ static void find_ids(struct table_sync *sync)
 			    KV("err", LOG_STR(err.text)));
 }
 
-static void tell_accepted(void *arg, const char *service)
-{
-	const struct table_sync *sync = arg;
-
-	if (state_wants(sync->state, service))
-		log_info("The kernel accepts the rules of a Service again",
-			 KV("ipFamily", LOG_STR(family_name(sync->settings->family))),
-			 KV("service", LOG_STR(service)));
-}
-
-/* What was left out and tried now is there, or asked for no more. */
-static void accept_refused(struct table_sync *sync, const struct state_input *input)
-{
-	refusals_each_due(&sync->refusals, input->now_ns, tell_accepted, sync);
-	refusals_forget_due(&sync->refusals, input->now_ns);
-}
-
-static void end(struct table_sync *sync, const struct state_input *input, int r)
+static void end(struct table_sync *sync, int r)
 {
 	nft_batch_reset(sync->batch);
 	state_end(sync->state, r == 0);
 	if (r == 0) {
-		accept_refused(sync, input);
+		refused_services_accept(&sync->refused);
 		sync->full.ids_known = true;
 	} else {
 		sync->need_full = true;
@@ -373,16 +346,8 @@ static int run(struct table_sync *sync, struct state_input *input, struct err *e
 	}
 	if (input->full)
 		r = run_full(sync, input, err);
-	end(sync, input, r);
+	end(sync, r);
 	return r;
-}
-
-/* A full delta has the others too. */
-static void hurry_changed(struct table_sync *sync, const struct plan_change *changes, size_t n)
-{
-	for (size_t i = 0; i < n && sync->refusals.all.count > 0; i++)
-		if (changes[i].applied != changes[i].wanted)
-			refusals_hurry(&sync->refusals, changes[i].key);
 }
 
 void table_sync_run(struct table_sync *sync, const struct plan_delta *delta,
@@ -391,8 +356,7 @@ void table_sync_run(struct table_sync *sync, const struct plan_delta *delta,
 	struct state_input input = {
 		.delta = delta,
 		.full = sync->need_full || delta->full,
-		.refusals = &sync->refusals,
-		.now_ns = sync->ops.now_ns(sync->ops.arg),
+		.refused = &sync->refused,
 	};
 	int64_t start = clock_now_ns();
 
@@ -403,8 +367,7 @@ void table_sync_run(struct table_sync *sync, const struct plan_delta *delta,
 	*ret = (struct backend_result){0};
 	find_ids(sync);
 	sync->n_repaired = 0;
-	hurry_changed(sync, delta->changes, delta->n_changes);
-	hurry_changed(sync, delta->renewed, delta->n_renewed);
+	refused_services_begin(&sync->refused, delta, start);
 	ret->error = run(sync, &input, &ret->err);
 	ret->full = input.full;
 	ret->rules = sync->n_written + sync->n_repaired;
@@ -464,6 +427,14 @@ bool table_sync_has_affinity(const struct table_sync *sync)
 	return state_count_affinity(sync->state) > 0;
 }
 
+static void tell_full(void *arg, const struct backend_full *full)
+{
+	const struct backend_events *events = *((const struct table_sync *)arg)->events;
+
+	if (events->clients_full)
+		events->clients_full(events->arg, full);
+}
+
 int table_sync_look_for_full(struct table_sync *sync)
 {
 	struct err err;
@@ -472,7 +443,7 @@ int table_sync_look_for_full(struct table_sync *sync)
 	if (sync->need_full)
 		return -EAGAIN; /* what ids mean is not known before that */
 	r = full_clients_look(&sync->full_clients, sync->socket, sync->state, sync->settings,
-			      sync->ops.full, sync->ops.arg, &err);
+			      tell_full, sync, &err);
 	if (r < 0)
 		log_debug(2, "Cannot look for full maps of clients",
 			  KV("ipFamily", LOG_STR(family_name(sync->settings->family))),

@@ -6,7 +6,7 @@
  *
  * A sync is a difference, unless there is reason for a full one (the first, after a failure, on
  * request, or because the kernel refused a difference): see table_full.h. A Service that the kernel refuses is
- * left out, told, and tried again later (refusals.h); all others are written in the same sync.
+ * left out, told, and tried again later (backends/refused_services.h); all others are written in the same sync.
  *
  * The transaction names the generation that it stands on (kernel/nft_watch.h). What others did to our table before a
  * sync is repaired first, in a transaction of its own (table_repair.h); what cannot be, and what comes later, makes the
@@ -22,18 +22,13 @@ struct nft_socket;
 struct nft_watch;
 struct table_sync;
 
-struct table_sync_ops {
-	/* A Service is left out; told once until it is there again. */
-	void (*refused)(void *arg, const struct backend_refusal *refusal);
-	full_clients_fn *full;
-	int64_t (*now_ns)(void *arg); /* for when it is tried again */
-	void *arg;
-};
-
-/* All is borrowed, ops copied. damage: what others did, as the watch hears it; a sync that repairs it empties it. */
+/*
+ * All is borrowed. damage: what others did, as the watch hears it; a sync that repairs it empties it. Of the events
+ * only refused() and clients_full() are used.
+ */
 struct table_sync *table_sync_new(struct nft_watch *watch, struct damage *damage,
 				  const struct settings *settings,
-				  const struct table_sync_ops *ops);
+				  const struct backend_events *const *events);
 struct table_sync *table_sync_free(struct table_sync *sync); /* accepts NULL, returns NULL */
 
 void table_sync_need_full(struct table_sync *sync);
@@ -41,8 +36,8 @@ void table_sync_need_full(struct table_sync *sync);
 void table_sync_run(struct table_sync *sync, const struct plan_delta *delta,
 		    struct backend_result *ret);
 
-/* When a Service that was left out wants a sync; REFUSALS_NONE: none does. */
-int64_t table_sync_retry_ns(const struct table_sync *sync);
+/* Those that were left out. */
+const struct refused_services *table_sync_refused(const struct table_sync *sync);
 
 /* Chains with a number and lingering elements that no Service uses: are there any? A call now and then
  * removes them; false: a sync is needed first. */

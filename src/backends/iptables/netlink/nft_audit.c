@@ -48,7 +48,7 @@ struct stale {
 struct nft_audit {
 	struct nft_link *link;
 	struct ruleset *ruleset;
-	const struct map *left;
+	const struct refused_services *refused;
 	const struct nft_audit_events *events;
 	bool all;
 	size_t *services;
@@ -105,18 +105,19 @@ static void copy_scope(struct nft_audit *audit, const struct nft_audit_scope *sc
 }
 
 struct nft_audit *nft_audit_new(struct nft_link *link, struct ruleset *ruleset,
-				const struct map *left, const struct nft_audit_scope *scope,
+				const struct refused_services *refused,
+				const struct nft_audit_scope *scope,
 				const struct nft_audit_events *events)
 {
 	struct nft_audit *audit = xcalloc(1, sizeof(*audit));
 
 	audit->link = link;
 	audit->ruleset = ruleset;
-	audit->left = left;
+	audit->refused = refused;
 	audit->events = events;
 	audit->own = (struct nft_own){
-		.link = link, .left = left, .differs = on_difference, .arg = audit};
-	audit->shared = nft_shared_new(link, ruleset, left, on_difference, audit);
+		.link = link, .refused = refused, .differs = on_difference, .arg = audit};
+	audit->shared = nft_shared_new(link, ruleset, refused, on_difference, audit);
 	audit->names = arena_new(1024);
 	audit->step = scope->all ? STEP_LIST : STEP_HEAD;
 	copy_scope(audit, scope);
@@ -190,7 +191,7 @@ static int send(struct nft_audit *audit, uint32_t generation, struct err *err)
 	if (nft_batch_uncertain(audit->link->batch) || audit->events->disturbed(audit->events->arg))
 		return -ESTALE;
 	key = nft_link_refused(audit->link);
-	if (!key || !audit->events->refused(audit->events->arg, key, err))
+	if (!key || !audit->events->refused(audit->events->arg, key))
 		return r;
 	return -EAGAIN;
 }
@@ -293,7 +294,7 @@ static void open_service(struct nft_audit *audit)
 	const char *key = ruleset_service_key(audit->ruleset, index);
 
 	audit->chain = 0;
-	if (map_get(audit->left, key) || map_get(&audit->seen, key)) {
+	if (refused_services_wait(audit->refused, key) || map_get(&audit->seen, key)) {
 		rule_list_init(&audit->list, 0); /* nothing of it */
 		return;
 	}
@@ -589,7 +590,7 @@ static int step_stale(struct nft_audit *audit, const struct ruleset_input *input
 	bool more = true;
 	int r;
 
-	if (!audit->found || audit->left->count > 0) {
+	if (!audit->found || refused_services_count_waiting(audit->refused) > 0) {
 		next(audit);
 		return 1;
 	}

@@ -25,14 +25,12 @@
 
 struct nft_audit;
 
-#define NFT_AUDIT_LEFT_MAX 64 /* when so many Services are refused, something else is wrong */
-
 struct nft_audit_events {
 	nft_difference_fn *differs;
 	/*
-	 * The kernel refused a Service. It must be in `left` when this returns. False: too many are.
+	 * The kernel refused a Service. It must wait when this returns. False: too many do.
 	 */
-	bool (*refused)(void *arg, const char *key, const struct err *err);
+	bool (*refused)(void *arg, const char *key);
 	/* A chain that no plan wants stays, emptied, because a rule that is not ours leads to it. */
 	void (*held)(void *arg, const char *nat_chain);
 	/* Has another program changed what is ours since the audit began? */
@@ -66,9 +64,10 @@ struct nft_audit_result {
 	size_t n_deleted;          /* chains */
 };
 
-/* All but the scope is borrowed. left: see nft_shared.h. */
+/* All but the scope is borrowed. refused: see nft_shared.h. */
 struct nft_audit *nft_audit_new(struct nft_link *link, struct ruleset *ruleset,
-				const struct map *left, const struct nft_audit_scope *scope,
+				const struct refused_services *refused,
+				const struct nft_audit_scope *scope,
 				const struct nft_audit_events *events);
 struct nft_audit *nft_audit_free(struct nft_audit *audit); /* accepts NULL, returns NULL */
 

@@ -7,7 +7,7 @@
 
 static bool is_left(const struct nft_own *own, const struct rule_item *item)
 {
-	return item->subject && map_get(own->left, item->subject);
+	return item->subject && refused_services_wait(own->refused, item->subject);
 }
 
 /* ret NULL: only counts them */

@@ -8,6 +8,7 @@
  */
 
 #include "backends/iptables/netlink/nft_found.h"
+#include "backends/refused_services.h"
 #include "xtables/rule_list.h"
 
 /* A chain that was not as it should be. A chain that does not exist misses all its rules. */
@@ -21,13 +22,13 @@ struct nft_difference {
 typedef void nft_difference_fn(void *arg, const struct nft_difference *difference);
 
 /*
- * All is borrowed. left: Services that the kernel refused, by key; what the index of services has of
+ * All is borrowed. refused: Services that wait; what the index of services has of
  * them is left out. found NULL: what exists is not known; the chain is read. Else it is read if it is
  * there, and is noted as wanted.
  */
 struct nft_own {
 	struct nft_link *link;
-	const struct map *left;
+	const struct refused_services *refused;
 	struct nft_found *found;
 	bool interrupted; /* in a Service: chains of it that were not found may have been written */
 	nft_difference_fn *differs;

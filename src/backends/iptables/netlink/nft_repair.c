@@ -106,7 +106,6 @@ static void start_audit(struct nft_sync *sync, enum purpose purpose,
 			const struct nft_audit_scope *scope)
 {
 	if (scope->all) {
-		refused_services_retry(&sync->refused);
 		undeletable_chains_forget(&sync->undeletable);
 		if (purpose == PURPOSE_SYNC)
 			nft_watch_found(sync->watch);
@@ -121,7 +120,7 @@ static void start_audit(struct nft_sync *sync, enum purpose purpose,
 	sync->purpose = purpose;
 	sync->n_told = 0;
 	sync->audit_began_ns = clock_now_ns();
-	sync->audit = nft_audit_new(&sync->link, sync->input.ruleset, &sync->refused.left, scope,
+	sync->audit = nft_audit_new(&sync->link, sync->input.ruleset, &sync->refused, scope,
 				    &sync->audit_events);
 	loop_arm(sync->timer, 0);
 }
@@ -167,6 +166,14 @@ static void log_jumps(const struct nft_sync *sync, const struct nft_audit_result
 		 KV("jumps", LOG_INT(result->n_jumps)), KV("what", LOG_STR(what)));
 }
 
+void nft_repair_tell(const struct nft_sync *sync)
+{
+	const struct backend_events *events = nft_sync_events(sync);
+
+	if (events->repaired)
+		events->repaired(events->arg);
+}
+
 static void count_repair(struct nft_sync *sync, const struct nft_audit_result *result)
 {
 	bool wrong = result->n_wrong > 0 || result->n_jumps > 0;
@@ -180,8 +187,8 @@ static void count_repair(struct nft_sync *sync, const struct nft_audit_result *r
 	sync->repair_wrong = wrong;
 	if (result->n_jumps > 0)
 		log_jumps(sync, result);
-	if (wrong && sync->input.repaired)
-		sync->input.repaired(sync->input.arg);
+	if (wrong)
+		nft_repair_tell(sync);
 }
 
 static void audit_done(struct nft_sync *sync)
@@ -195,11 +202,9 @@ static void audit_done(struct nft_sync *sync)
 	nft_repair_drop(sync);
 	switch (purpose) {
 	case PURPOSE_SYNC:
-		refused_services_tell_accepted(&sync->refused);
 		nft_sync_finish(sync, 0, NULL);
 		break;
 	case PURPOSE_BACKGROUND:
-		refused_services_tell_accepted(&sync->refused);
 		sync->stats.n_audits++;
 		log_audit(sync, &result);
 		sync->audit_asked = false;
@@ -217,7 +222,8 @@ static void ask_for_sync(struct nft_sync *sync)
 	cleanup_free char *what = nft_watch_ask(sync->watch);
 
 	nft_damage_done(&sync->damage);
-	sync->input.flushed(sync->input.arg, what);
+	ruleset_need_full_sync(sync->input.ruleset); /* a sync that runs now does not forget it */
+	nft_sync_events(sync)->flushed(nft_sync_events(sync)->arg, what);
 }
 
 static void repair_failed(struct nft_sync *sync, const struct err *err)

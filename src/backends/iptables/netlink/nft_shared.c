@@ -45,7 +45,7 @@ struct chain {
 struct nft_shared {
 	struct nft_link *link;
 	struct ruleset *ruleset;
-	const struct map *left;
+	const struct refused_services *refused;
 	nft_difference_fn *differs;
 	void *arg;
 
@@ -58,13 +58,14 @@ struct nft_shared {
 };
 
 struct nft_shared *nft_shared_new(struct nft_link *link, struct ruleset *ruleset,
-				  const struct map *left, nft_difference_fn *differs, void *arg)
+				  const struct refused_services *refused,
+				  nft_difference_fn *differs, void *arg)
 {
 	struct nft_shared *shared = xcalloc(1, sizeof(*shared));
 
 	shared->link = link;
 	shared->ruleset = ruleset;
-	shared->left = left;
+	shared->refused = refused;
 	shared->differs = differs;
 	shared->arg = arg;
 	return shared;
@@ -104,7 +105,7 @@ static struct chain *find_chain(const struct nft_shared *shared, const struct ru
 
 static bool is_left(const struct nft_shared *shared, const struct rule_item *item)
 {
-	return item->subject && map_get(shared->left, item->subject);
+	return item->subject && refused_services_wait(shared->refused, item->subject);
 }
 
 static void collect_rule(struct nft_shared *shared, const struct wanted *wanted,
@@ -231,7 +232,7 @@ static size_t match_rules(struct nft_shared *shared, struct chain *chain,
 			continue;
 		}
 		extra++;
-		if (shared->left->count == 0)
+		if (refused_services_count_waiting(shared->refused) == 0)
 			leave(chain, there->v[i].digest, there->v[i].handle);
 	}
 	return extra;
@@ -346,8 +347,9 @@ static void decide(const struct nft_shared *shared, struct chain *chain, size_t 
 {
 	chain->followed = is_followed(chain, extra);
 	if (chain->n_entries == 0)
-		chain->refill = (extra > 0 && shared->left->count == 0) ||
-				!look_at_group(chain, 0, chain->n).right;
+		chain->refill =
+			(extra > 0 && refused_services_count_waiting(shared->refused) == 0) ||
+			!look_at_group(chain, 0, chain->n).right;
 	else
 		decide_entries(chain);
 	for (size_t i = 0; chain->refill && i < chain->n; i++)

@@ -26,11 +26,12 @@
 struct nft_shared;
 
 /*
- * All is borrowed. left: Services that the kernel refused, by key. Their entries are left as they
+ * All is borrowed. refused: Services that wait. Their entries are left as they
  * are, and as nothing tells which unknown rule is one of them, none leaves while there are any.
  */
 struct nft_shared *nft_shared_new(struct nft_link *link, struct ruleset *ruleset,
-				  const struct map *left, nft_difference_fn *differs, void *arg);
+				  const struct refused_services *refused,
+				  nft_difference_fn *differs, void *arg);
 struct nft_shared *nft_shared_free(struct nft_shared *shared); /* accepts NULL, returns NULL */
 
 /* fixed: as ruleset_fixed() returns it. What is collected is good until the ruleset changes. */

@@ -12,6 +12,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 
+#define REFUSED_MAX 64 /* when so many Services are refused, something else is wrong */
+
 /* -- facts for a ruleset */
 
 static void ensure_counters(struct nft_sync *sync)
@@ -33,13 +35,21 @@ struct ruleset_input nft_sync_facts(const struct nft_sync *sync)
 
 /* -- what is left as it is */
 
-bool nft_sync_refused(void *arg, const char *key, const struct err *err)
+bool nft_sync_refused(void *arg, const char *key)
 {
 	struct nft_sync *sync = arg;
-	bool left = refused_services_add(&sync->refused, key, err);
+	char reason[256];
+	const struct backend_refusal refusal = {
+		.service = key, .port = key, .reason = reason, .kept = true};
 
-	sync->stats.n_refused += left;
-	return left;
+	if (refused_services_wait(&sync->refused, key) ||
+	    refused_services_count_waiting(&sync->refused) >= REFUSED_MAX)
+		return false;
+	nft_batch_reason(sync->link.batch, nft_batch_failure(sync->link.batch)->refusals, reason,
+			 sizeof(reason));
+	refused_services_add(&sync->refused, &refusal, clock_now_ns());
+	sync->stats.n_refused++;
+	return true;
 }
 
 void nft_sync_held(void *arg, const char *nat_chain)
@@ -84,6 +94,8 @@ void nft_sync_finish(struct nft_sync *sync, int error, const struct err *err)
 	if (error < 0) {
 		result->err = *err;
 		err_wrap(&result->err, error, "writing the %s rules", nft_sync_family(sync));
+	} else {
+		refused_services_accept(&sync->refused);
 	}
 	ruleset_end(sync->input.ruleset, error == 0, now);
 	count_rules(sync, result);
@@ -99,9 +111,9 @@ static void sync_over(struct nft_sync *sync)
 	sync->finished = false;
 	sync->delta = NULL;
 	sync->result.cost_ns = sync->cost_ns;
-	if (nft_watch_synced(sync->watch, sync->good, sync->cost_ns) && sync->input.repaired)
-		sync->input.repaired(sync->input.arg);
-	sync->input.done(sync->input.arg, &sync->result);
+	if (nft_watch_synced(sync->watch, sync->good, sync->cost_ns))
+		nft_repair_tell(sync);
+	nft_sync_events(sync)->synced(nft_sync_events(sync)->arg, &sync->result);
 }
 
 /* A task is over, and with it perhaps a sync or a repair. */
@@ -117,6 +129,7 @@ static void on_task_done(void *arg)
 	else
 		return;
 	sync->repair_over = false;
+	refused_services_arm(&sync->refused, sync->retry_timer);
 	nft_repair_rest(sync);
 }
 
@@ -149,7 +162,7 @@ static int send_delta(void *arg, uint32_t generation, struct err *err)
  * is left as it is. True: it can be tried again without. What should stand and does not (-ENOENT) is
  * no Service's fault: the kernel is not as we think.
  */
-static bool leave_out(struct nft_sync *sync, const struct err *err)
+static bool leave_out(struct nft_sync *sync)
 {
 	const struct nft_batch_failure *failure = nft_batch_failure(sync->link.batch);
 	const char *key = nft_link_refused(&sync->link);
@@ -162,7 +175,7 @@ static bool leave_out(struct nft_sync *sync, const struct err *err)
 		nft_sync_held(sync, failure->chain);
 		return true;
 	}
-	return key && nft_sync_refused(sync, key, err);
+	return key && nft_sync_refused(sync, key);
 }
 
 /* 0: done; 1: try again; negative: this way does not work. */
@@ -178,7 +191,7 @@ static int try_delta(struct nft_sync *sync, struct err *err)
 
 	nft_txn_init(&txn, &sync->link);
 	txn.held = &sync->undeletable.names;
-	txn.left = &sync->refused.left;
+	txn.refused = &sync->refused;
 	txn.audit = sync->audit;
 	ruleset_count(sync->input.ruleset, &stats);
 	txn.n_standing = stats.rules_total[TABLE_NAT];
@@ -191,7 +204,7 @@ static int try_delta(struct nft_sync *sync, struct err *err)
 	if (r >= 0)
 		return 0;
 	/* once a piece has been written, only a comparison of everything can tell what there is */
-	r = txn.n_sent == 0 && leave_out(sync, err) ? 1 : r;
+	r = txn.n_sent == 0 && leave_out(sync) ? 1 : r;
 	ruleset_rewind(sync->input.ruleset);
 	nft_txn_undo(&txn);
 	return r;
@@ -233,11 +246,13 @@ static void run_sync(void *arg)
 {
 	struct nft_sync *sync = arg;
 	const struct plan_delta *delta = sync->delta;
+	bool retries;
 
 	give_way(sync);
 	sync->cost_ns = 0;
 	sync->syncing = true;
 	sync->started_ns = clock_now_ns();
+	retries = refused_services_begin(&sync->refused, delta, sync->started_ns);
 	memcpy(sync->n_rules_before, sync->link.n_rules, sizeof(sync->n_rules_before));
 	ruleset_begin(sync->input.ruleset, delta, sync->started_ns, &sync->begun);
 	if (sync->begun.full)
@@ -245,8 +260,7 @@ static void run_sync(void *arg)
 	if (sync->begun.wants_addresses)
 		host_facts_addresses(sync->family, &sync->addresses);
 	nft_watch_hear(sync->watch);
-	if (sync->begun.full || sync->damage.flushed ||
-	    refused_services_any_changed(&sync->refused, delta))
+	if (sync->begun.full || sync->damage.flushed || retries)
 		sync_everything(sync);
 	else
 		sync_delta(sync);
@@ -271,6 +285,13 @@ static void on_timer(evutil_socket_t fd attr_unused, short what attr_unused, voi
 	nft_session_run(sync->session, &sync->step_task);
 }
 
+static void on_retry_timer(evutil_socket_t fd attr_unused, short what attr_unused, void *arg)
+{
+	const struct backend_events *events = nft_sync_events(arg);
+
+	events->wanted(events->arg);
+}
+
 void nft_sync_check(struct nft_sync *sync)
 {
 	nft_session_run(sync->session, &sync->check_task);
@@ -280,7 +301,8 @@ static void on_check_done(void *arg)
 {
 	const struct nft_sync *sync = arg;
 
-	sync->input.checked(sync->input.arg, sync->check_result, &sync->check_err);
+	nft_sync_events(sync)->checked(nft_sync_events(sync)->arg, sync->check_result,
+				       &sync->check_err);
 }
 
 const struct nft_sync_stats *nft_sync_stats(struct nft_sync *sync)
@@ -301,8 +323,7 @@ int nft_sync_new(const struct nft_sync_input *input, struct nft_sync **ret, stru
 
 	sync->input = *input;
 	sync->family = input->settings->family;
-	sync->refused = (struct refused_services){
-		.family = sync->family, .refused = input->refused, .arg = input->arg};
+	sync->refused = (struct refused_services){.family = sync->family, .events = input->events};
 	sync->undeletable.family = sync->family;
 	sync->audit_events = nft_repair_audit_events(sync);
 	nft_damage_jumps_init(&sync->jumps);
@@ -310,6 +331,7 @@ int nft_sync_new(const struct nft_sync_input *input, struct nft_sync **ret, stru
 	sync->step_task = (struct nft_task){nft_repair_run_step, on_task_done, sync};
 	sync->check_task = (struct nft_task){nft_repair_run_check, on_check_done, sync};
 	sync->timer = loop_timer(input->loop, on_timer, sync);
+	sync->retry_timer = loop_timer(input->loop, on_retry_timer, sync);
 	r = nft_watch_open(input->loop, sync->family, &nft_repair_watch_ops, sync, &sync->watch,
 			   err);
 	if (r < 0) {
@@ -336,6 +358,7 @@ struct nft_sync *nft_sync_free(struct nft_sync *sync)
 	refused_services_done(&sync->refused);
 	undeletable_chains_forget(&sync->undeletable);
 	loop_free(sync->timer);
+	loop_free(sync->retry_timer);
 	host_facts_addresses_done(&sync->addresses);
 	free(sync);
 	return NULL;

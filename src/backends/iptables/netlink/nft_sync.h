@@ -27,13 +27,8 @@ struct nft_sync_input {
 	struct ruleset_host *host; /* its counters' flags are set by a full sync, if ... */
 	bool nfacct;               /* ... the kernel has them */
 	const struct settings *settings;
-	void (*done)(void *arg, const struct backend_result *result);
-	void (*flushed)(void *arg, const char *what); /* tables are gone: a full sync is wanted */
-	void (*repaired)(void *arg); /* what others had changed is right again; may be NULL */
-	void (*refused)(void *arg,
-			const struct backend_refusal *refusal);   /* as in backend_events */
-	void (*checked)(void *arg, int r, const struct err *err); /* likewise */
-	void *arg;
+	/* all but clients_full(); flushed() when tables are gone, and the next sync is a full one */
+	const struct backend_events *const *events;
 };
 
 /* Since the start. */

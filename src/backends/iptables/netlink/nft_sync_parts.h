@@ -6,8 +6,8 @@
 #include "backends/iptables/host_facts.h"
 #include "backends/iptables/netlink/nft_damage.h"
 #include "backends/iptables/netlink/nft_sync.h"
-#include "backends/iptables/netlink/refused_services.h"
 #include "backends/iptables/netlink/undeletable_chains.h"
+#include "backends/refused_services.h"
 #include "base/loop.h"
 #include "kernel/nft_watch.h"
 
@@ -39,7 +39,7 @@ struct nft_sync {
 	struct nft_link link;
 	struct nft_damage_jumps jumps;
 	struct nft_audit_events audit_events;
-	struct event *timer;
+	struct event *timer, *retry_timer;
 	struct nft_sync_stats stats;
 	bool good; /* at least one sync was; the last one was */
 
@@ -77,10 +77,15 @@ static inline const char *nft_sync_family(const struct nft_sync *sync)
 	return family_name(sync->family);
 }
 
+static inline const struct backend_events *nft_sync_events(const struct nft_sync *sync)
+{
+	return *sync->input.events;
+}
+
 /* -- nft_sync.c */
 
 struct ruleset_input nft_sync_facts(const struct nft_sync *sync);
-bool nft_sync_refused(void *arg, const char *key, const struct err *err); /* as nft_audit_events */
+bool nft_sync_refused(void *arg, const char *key); /* as nft_audit_events */
 void nft_sync_held(void *arg, const char *nat_chain);
 void nft_sync_finish(struct nft_sync *sync, int error, const struct err *err);
 
@@ -90,6 +95,8 @@ extern const struct nft_watch_ops nft_repair_watch_ops;
 struct nft_audit_events nft_repair_audit_events(struct nft_sync *sync);
 void nft_repair_run_step(void *arg);
 void nft_repair_run_check(void *arg);
+/* What others had changed is right again. */
+void nft_repair_tell(const struct nft_sync *sync);
 /* Nothing runs: an audit that is wanted begins, or a repair when it is due. */
 void nft_repair_rest(struct nft_sync *sync);
 /* Has another program touched our chains since that was last looked at? */

@@ -5,7 +5,7 @@
 
 #include "backends/iptables/netlink/nft_audit.h"
 #include "backends/iptables/netlink/nft_revision.h"
-#include "base/map.h"
+#include "backends/refused_services.h"
 #include "xtables/rule_compare.h"
 
 static void note_taken(struct nft_txn *txn, const struct nft_taken *taken)
@@ -140,7 +140,7 @@ static void write_subject(struct txn *t, const char *key)
 {
 	struct nft_txn *txn = (struct nft_txn *)t;
 
-	txn->skip = key && txn->left && map_get(txn->left, key);
+	txn->skip = key && txn->refused && refused_services_wait(txn->refused, key);
 	nft_link_subject(txn->link, key);
 }
 

@@ -33,8 +33,8 @@ struct nft_txn {
 	struct txn txn;
 	struct nft_link *link;
 	const struct map *held; /* chains that must not be deleted, by name; NULL: none */
-	const struct map *left; /* Services whose messages are left out, by key; NULL: none */
-	bool skip;              /* what is told now is about one of those */
+	const struct refused_services *refused; /* whose messages are left out; NULL: none */
+	bool skip;                              /* what is told now is about one of those */
 	/* told of each chain that is written or deleted; NULL: none runs */
 	struct nft_audit *audit;
 	/*

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/iptables/service_index.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
 /*
@@ -12,11 +11,9 @@
  * changes. Two limits, not one, so that a Service that comes and goes does not split and merge each time.
  *
  * Nodes are listed parents first, which is the order of their places, so that two trees are compared in one
- * walk. A node that differs from what stands is dirty and written whole: it has at most sixteen jumps or, but
- * for many rules with one address, sixteen others. So no rule is ever searched for.
+ * walk. A node that differs from what stands is written whole: it has at most sixteen jumps or, but for many
+ * rules with one address, sixteen others. So no rule is ever searched for.
  */
-
-#define FAN_OUT 16
 
 struct index_item {
 	struct addr addr;
@@ -30,7 +27,6 @@ struct index_node {
 	uint8_t length;     /* nibbles of its place; 0: KUBE-SERVICES */
 	uint8_t depth;      /* 0 children: a leaf */
 	uint16_t children;  /* bits: the nibbles at its depth */
-	bool dirty;         /* differs from what stands */
 	uint32_t first, n;  /* items */
 	uint32_t end;       /* of the nodes below it, which come behind it */
 	uint64_t newest;    /* serial of them */
@@ -48,8 +44,6 @@ struct service_index {
 	bool changed;
 	size_t n_rules;
 	struct tree wanted, applied;
-	struct index_node *gone;
-	size_t n_gone, gone_capacity;
 };
 
 struct service_index *service_index_new(void)
@@ -66,7 +60,6 @@ struct service_index *service_index_free(struct service_index *index)
 	free(index->items);
 	free(index->wanted.v);
 	free(index->applied.v);
-	free(index->gone);
 	free(index);
 	return NULL;
 }
@@ -176,16 +169,17 @@ static void node_hash(const struct index_node *node, struct chain_hash *ret)
 	chain_hash_prefix(&prefix, ret);
 }
 
-static void node_name(const struct index_node *node, struct chain_name *ret)
+static const char *name_in(struct rule_list *list, const struct index_node *node)
 {
+	struct chain_name *name;
 	struct chain_hash hash;
 
-	if (node->length == 0) {
-		strcpy(ret->text, CHAIN_SERVICES);
-		return;
-	}
+	if (node->length == 0)
+		return CHAIN_SERVICES;
+	name = arena_alloc(list->arena, sizeof(*name));
 	node_hash(node, &hash);
-	chain_name_make(CHAIN_KIND_INDEX, &hash, ret);
+	chain_name_make(CHAIN_KIND_INDEX, &hash, name);
+	return name->text;
 }
 
 static int compare_places(const void *a, const void *b)
@@ -293,27 +287,6 @@ static bool is_same(const struct index_node *a, const struct index_node *b)
 	       first_difference(&a->sample, &b->sample, a->depth) == a->depth;
 }
 
-static void find_dirty(struct service_index *index)
-{
-	const struct index_node *old = index->applied.v, *end = old + index->applied.n;
-
-	index->n_gone = 0;
-	for (size_t i = 0; i < index->wanted.n || old < end;) {
-		struct index_node *new = i < index->wanted.n ? &index->wanted.v[i] : NULL;
-		int order = !new ? -1 : old == end ? 1 : compare_places(old, new);
-
-		if (order < 0) {
-			array_grow(&index->gone, &index->gone_capacity, index->n_gone,
-				   sizeof(*index->gone));
-			index->gone[index->n_gone++] = *old;
-		} else {
-			new->dirty = order > 0 || !is_same(old, new);
-			i++;
-		}
-		old += order <= 0;
-	}
-}
-
 void service_index_settle(struct service_index *index)
 {
 	if (!index->changed && index->wanted.n > 0)
@@ -321,20 +294,16 @@ void service_index_settle(struct service_index *index)
 	sort_items(index);
 	index->wanted.n = 0;
 	build(index, 0, index->n_items, 0);
-	find_dirty(index);
 	index->changed = false;
 }
 
 void service_index_applied(struct service_index *index)
 {
-	index->applied.n = 0;
-	for (size_t i = 0; i < index->wanted.n; i++) {
-		index->wanted.v[i].dirty = false;
-		array_grow(&index->applied.v, &index->applied.capacity, index->applied.n,
-			   sizeof(*index->applied.v));
-		index->applied.v[index->applied.n++] = index->wanted.v[i];
-	}
-	index->n_gone = 0;
+	size_t size = index->wanted.n * sizeof(*index->wanted.v);
+
+	index->applied.v = xrealloc(index->applied.v, size);
+	index->applied.n = index->wanted.n;
+	memcpy(index->applied.v, index->wanted.v, size);
 }
 
 /* -- reading and writing */
@@ -350,67 +319,74 @@ size_t service_index_n_chains(const struct service_index *index)
 }
 
 /* Children first. */
-static size_t place_of(const struct service_index *index, size_t number)
+static const struct index_node *node_of(const struct service_index *index, size_t number)
 {
-	assert(number == SERVICE_INDEX_ROOT || number < service_index_n_chains(index));
-	return number == SERVICE_INDEX_ROOT ? 0 : index->wanted.n - 1 - number;
+	return &index->wanted.v[number == SERVICE_INDEX_ROOT ? 0 : index->wanted.n - 1 - number];
 }
 
 void service_index_chain_hash(const struct service_index *index, size_t number,
 			      struct chain_hash *ret)
 {
-	node_hash(&index->wanted.v[place_of(index, number)], ret);
+	node_hash(node_of(index, number), ret);
 }
 
 static void add_jump(const char *chain, const struct index_node *child, struct rule_list *list)
 {
-	struct chain_name *name = arena_alloc(list->arena, sizeof(*name));
 	struct prefix prefix;
 	struct rule rule;
 
-	node_name(child, name);
 	place_prefix(&child->sample, child->length, &prefix);
 	rule_init(&rule, TABLE_NAT, chain);
 	rule_destination(&rule, false, &prefix);
-	rule_jump(&rule, name->text);
+	rule_jump(&rule, name_in(list, child));
 	rule_list_add(list, &rule);
 }
 
-static void make_chain(const struct service_index *index, size_t at,
+static const char *declare_chain(const struct index_node *node, struct rule_list *list)
+{
+	const char *chain = name_in(list, node);
+
+	rule_list_declare(list, TABLE_NAT, chain, true);
+	return chain;
+}
+
+static void make_chain(const struct service_index *index, const struct index_node *node,
 		       const struct service_index_rules *rules, struct rule_list *list)
 {
 	static const unsigned int parts[] = {RULESET_LEADING, RULESET_FOLLOWING};
-	struct chain_name *name = arena_alloc(list->arena, sizeof(*name));
-	const struct index_node *node = &index->wanted.v[at];
+	const struct index_node *nodes = index->wanted.v;
+	const char *chain = declare_chain(node, list);
 
-	node_name(node, name);
-	rule_list_declare(list, TABLE_NAT, name->text, true);
 	list->subject = NULL;
-	for (size_t i = at + 1; i < node->end; i = index->wanted.v[i].end)
-		add_jump(name->text, &index->wanted.v[i], list);
+	for (const struct index_node *at = node + 1; at < nodes + node->end; at = nodes + at->end)
+		add_jump(chain, at, list);
 	for (size_t part = 0; !node->children && part < ARRAY_SIZE(parts); part++)
 		for (size_t i = node->first; i < node->first + node->n; i++)
-			rules->make(rules->arg, index->items[i].key, &index->items[i].addr,
-				    name->text, parts[part], list);
+			rules->make(rules->arg, index->items[i].key, &index->items[i].addr, chain,
+				    parts[part], list);
 }
 
 void service_index_make(const struct service_index *index, size_t number,
 			const struct service_index_rules *rules, struct rule_list *list)
 {
-	make_chain(index, place_of(index, number), rules, list);
+	make_chain(index, node_of(index, number), rules, list);
 }
 
 void service_index_difference(const struct service_index *index,
 			      const struct service_index_rules *rules, struct rule_list *ret_differ,
 			      struct rule_list *ret_gone)
 {
-	for (size_t i = 0; i < index->wanted.n; i++)
-		if (index->wanted.v[i].dirty)
-			make_chain(index, i, rules, ret_differ);
-	for (size_t i = 0; i < index->n_gone; i++) {
-		struct chain_name *name = arena_alloc(ret_gone->arena, sizeof(*name));
+	const struct index_node *old = index->applied.v, *end = old + index->applied.n;
+	const struct index_node *new = index->wanted.v, *last = new + index->wanted.n;
 
-		node_name(&index->gone[i], name);
-		rule_list_declare(ret_gone, TABLE_NAT, name->text, true);
+	while (old < end || new < last) {
+		int order = new == last ? -1 : old == end ? 1 : compare_places(old, new);
+
+		if (order < 0)
+			declare_chain(old, ret_gone);
+		else if (order > 0 || !is_same(old, new))
+			make_chain(index, new, rules, ret_differ);
+		old += order <= 0;
+		new += order >= 0;
 	}
 }

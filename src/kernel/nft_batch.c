@@ -427,7 +427,7 @@ const struct nft_batch_failure *nft_batch_failure(const struct nft_batch *batch)
 	return batch->failed ? &batch->failure : NULL;
 }
 
-void nft_batch_describe(const struct nft_batch *batch, size_t index, char *out, size_t size)
+static void describe(const struct nft_batch *batch, size_t index, char *out, size_t size)
 {
 	const struct nlmsghdr *message = message_at(batch, index);
 
@@ -442,7 +442,7 @@ void nft_batch_reason(const struct nft_batch *batch, const struct nft_batch_refu
 {
 	char what[160];
 
-	nft_batch_describe(batch, refusal->index, what, sizeof(what));
+	describe(batch, refusal->index, what, sizeof(what));
 	snprintf(out, size, "%s: %s", what, strerror(-refusal->error));
 }
 

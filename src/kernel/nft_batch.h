@@ -96,10 +96,8 @@ struct nft_batch_failure {
 	size_t n_refused;  /* in all, as far as the kernel had room to tell */
 };
 
-/* What a message asks for, in words: "adding elements to map X of IPv4 table T". */
-void nft_batch_describe(const struct nft_batch *batch, size_t index, char *out, size_t size);
 const struct nft_batch_failure *nft_batch_failure(const struct nft_batch *batch); /* NULL: none */
-/* And why the kernel refused that: "...: File exists". The same whatever else is in the batch. */
+/* "adding elements to map X of IPv4 table T: File exists": the same whatever else is in the batch. */
 void nft_batch_reason(const struct nft_batch *batch, const struct nft_batch_refusal *refusal,
 		      char *out, size_t size);
 

@@ -57,7 +57,7 @@ void nft_listener_hold(struct nft_listener *listener, bool held);
  *		nft_listener_resume(listener, socket, r >= 0 ? NFT_PAUSE_NEXT : NFT_PAUSE_SAME);
  *
  * Tells what is queued. False: they go on listening, because it is not known which generation they
- * have heard of, because another one is held, or because another program wrote during one of the last such transactions.
+ * have heard of, because another one is held, or because another program wrote during one of the last such ones.
  */
 bool nft_listener_pause(struct nft_listener *listener);
 

@@ -6,9 +6,9 @@
  * (nft_batch.h). One at a time: a callback must not use the socket that calls it.
  *
  * The kernel answers while it is asked: by the time sendmsg() returns, all of the answer (of a dump:
- * its first piece, the next while one is read) lies in the receive queue. So the time that an answer takes is spent in
- * sendmsg() or recvmsg(). Questions are answered at once, whatever else the kernel does; a transaction and the rest of a long
- * list take their time, and a socket with a host (nft_session.h) waits for those on another thread.
+ * its first piece, the next while one is read) lies in the receive queue. So the time that an answer takes is spent
+ * in sendmsg() or recvmsg(). Questions are answered at once, whatever else the kernel does; a transaction and the rest
+ * of a long list take their time, and a socket with a host (nft_session.h) waits for those on another thread.
  */
 
 #include <sys/types.h>

@@ -35,8 +35,8 @@ struct nft_session *nft_watch_session(const struct nft_watch *watch);
 /* Takes all that is to be heard now. */
 void nft_watch_hear(struct nft_watch *watch);
 /*
- * Writes: has its turn before all sessions of the process, hears what others did up to a generation, and calls send(),
- * which makes damage a reason to return or commits on that generation. Another program may write first (-ERESTART): then
+ * Writes: waits for its turn among the sessions of the process, hears what others did up to a generation, and calls
+ * send(), which commits on that one, or returns because of damage. Another program may write first (-ERESTART): then
  * again. generation 0: others have done so too often, or it is not known.
  */
 typedef int nft_watch_send_fn(void *arg, uint32_t generation, struct err *err);
@@ -53,7 +53,7 @@ void nft_watch_note(struct nft_watch *watch, const char *words);
 void nft_watch_repaired(struct nft_watch *watch, int64_t cost_ns, bool wrong);
 /* A sync is asked for to repair. Returns what is told of the damage, which the caller frees. */
 char *nft_watch_ask(struct nft_watch *watch);
-/* What was heard is dealt with: by the sync that runs, which tells that at its end if it is good; or without telling. */
+/* What was heard is dealt with: by the sync that runs, which tells it at its end if it is good; or without telling. */
 void nft_watch_found(struct nft_watch *watch);
 void nft_watch_forget(struct nft_watch *watch);
 /* A sync is over. True: it has repaired what was found, which is logged. */

@@ -44,8 +44,8 @@ const struct refused_services *table_sync_refused(const struct table_sync *sync)
 bool table_sync_idle(const struct table_sync *sync);
 bool table_sync_age(struct table_sync *sync);
 
-/* Is there a service port with affinity? Then a look now and then finds those whose map of clients is full: calls full() for
- * each that was not when last looked for, and returns how many there are, or an error. */
+/* Is there a service port with affinity? Then a look now and then finds those whose map of clients is full: calls
+ * clients_full() for each that was not when last looked for, and returns how many there are, or an error. */
 bool table_sync_has_affinity(const struct table_sync *sync);
 int table_sync_look_for_full(struct table_sync *sync);
 

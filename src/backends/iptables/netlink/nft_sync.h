@@ -4,9 +4,9 @@
 /*
  * Carrying out what a ruleset has prepared, over netlink: what sync.h is for iptables-restore.
  *
- * A delta is one transaction. It is only sent when no other program has written since what it stands on was
- * last looked at; if one has, and left our chains alone, it is sent again at once. Whatever else goes wrong with it, the same sync goes on as a full
- * one. A full one compares and writes what differs (nft_audit.h), in steps on the event loop.
+ * A delta is one transaction, or several. It is only sent when no other program has written since what it stands on
+ * was last looked at; if one has, it is sent again at once (kernel/nft_watch.h). Whatever else goes wrong with it, the
+ * same sync goes on as a full one. A full one compares and writes what differs (nft_audit.h), in steps on the loop.
  *
  * From the first good sync on, the kernel's notifications are followed. Chains that another program
  * touched are read back and repaired within some ten milliseconds, or later when that happens again

@@ -18,8 +18,8 @@
  *	REPAIR      of the chains that another program touched. A sync drops it; the damage stays noted.
  *	BACKGROUND  everything, because notifications were lost or the operator asked. A sync interrupts it.
  *
- * The timer takes the next step of what runs, without delay; the watch says when a repair is due. Syncs, steps and looks
- * are tasks of the session: none begins while the kernel works for another one.
+ * The timer takes the next step of what runs, without delay; the watch says when a repair is due. Syncs, steps and
+ * looks are tasks of the session: none begins while the kernel works for another one.
  * Damage is noted apart from the damage in hand, so that what happens meanwhile is not forgotten.
  */
 

@@ -86,25 +86,39 @@ struct manifest_file *manifest_file_free(struct manifest_file *file)
 static void add_notice(struct parse *parse, enum log_severity severity, const char *fmt, ...)
 	attr_printf(3, 4);
 
+static bool has_text(const struct manifest_notice *notices, size_t n, const char *text)
+{
+	for (size_t i = 0; i < n; i++)
+		if (streq(notices[i].text, text))
+			return true;
+	return false;
+}
+
 /* FILE:LINE:COLUMN: and the text. Said already, or too much: dropped. */
 static void add_notice(struct parse *parse, enum log_severity severity, const char *fmt, ...)
 {
-	char text[1024];
+	char message[1024], *text;
 	va_list ap;
 
 	if (parse->n_notices > NOTICES_MAX)
 		return;
 	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
+	vsnprintf(message, sizeof(message), fmt, ap);
 	va_end(ap);
+	if (parse->n_notices == NOTICES_MAX)
+		snprintf(message, sizeof(message), "further messages about this file are left out");
+	text = xasprintf("%s:%u:%u: %s", parse->file->path, parse->node->line, parse->node->column,
+			 message);
+	if (has_text(parse->notices, parse->n_notices, text)) {
+		free(text);
+		return;
+	}
 	array_grow(&parse->notices, &parse->notices_capacity, parse->n_notices,
 		   sizeof(*parse->notices));
-	if (parse->n_notices == NOTICES_MAX)
-		snprintf(text, sizeof(text), "further messages about this file are left out");
 	parse->notices[parse->n_notices++] = (struct manifest_notice){
 		.severity = severity,
-		.text = xasprintf("%s:%u:%u: %s", parse->file->path, parse->node->line,
-				  parse->node->column, text),
+		.known = has_text(parse->file->notices, parse->file->n_notices, text),
+		.text = text,
 	};
 }
 
@@ -122,7 +136,6 @@ static int convert_mirrored(struct parse *parse, K8s__Endpoints *message,
 	struct slice **slices cleanup_free = NULL;
 	int r;
 
-	object->endpoints = true;
 	defaults_endpoints(message, parse->arena);
 	r = convert_endpoints(message, parse->node_name, notes, &slices, &object->n, skip, err);
 	if (r <= 0)

@@ -17,13 +17,17 @@
 struct manifest_object {
 	char *id; /* "Service default/web" */
 	unsigned int line;
-	bool endpoints;   /* Endpoints, which have become slices */
-	struct object *v; /* several of Endpoints, else one at most */
+	struct object *v; /* several slices of Endpoints, else one at most */
 	size_t n;
+
+	/* for manifest_set.c: the objects that claim this name */
+	const struct manifest_file *file;
+	struct manifest_object *next, **link;
 };
 
 struct manifest_notice {
 	enum log_severity severity;
+	bool known; /* the version before had it, too */
 	char *text;
 };
 

@@ -124,11 +124,15 @@ static void wait_for_quiet(struct manifests *manifests)
 static bool read_file(struct manifests *manifests, struct manifest_file *file, int dir_fd)
 {
 	struct err err;
-	int r = manifest_file_read(file, dir_fd, manifests->node_name, &err);
+	int r = manifest_set_read(&manifests->set, file, dir_fd, manifests->node_name, &err);
 
 	if (r < 0)
 		say(manifests, LOG_SEVERITY_ERROR, "%s%s", err.text,
 		    file->n_objects ? ", keeping the objects last read from it" : "");
+	for (size_t i = 0; r > 0 && i < file->n_notices; i++)
+		if (!file->notices[i].known)
+			manifests->report(manifests->report_arg, file->notices[i].severity,
+					  file->notices[i].text);
 	file->seen = r != 0; /* it may have gone in between */
 	return r != 0;
 }
@@ -194,7 +198,7 @@ static bool is_any_seen(const struct manifest_set *set)
 /* All files are missing: is that held back? */
 static bool holds_back(struct manifests *manifests)
 {
-	size_t n = manifests->set.items[OBJECT_SERVICE].n;
+	size_t n = manifests->set.n_services;
 	const struct sync_guard_loss loss = {.known = n, .lost = n};
 	int64_t now = manifests->config.now_ms ? manifests->config.now_ms() : now_ms();
 	bool held = manifests->guard.holding;

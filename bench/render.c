@@ -266,7 +266,6 @@ static void settings_make(struct settings *ret)
 static void run(const struct cluster *cluster)
 {
 	static const struct ruleset_host host = {
-		.random_fully = true,
 		.nfacct_invalid = true,
 		.nfacct_localhost = true,
 	};

@@ -94,8 +94,7 @@ extern const struct backend_events backend_no_events;
 /* What it takes to write rules, or to remove them, beside netlink: a set of bits. */
 enum backend_needs {
 	BACKEND_NEEDS_PROGRAMS = 1 << 0, /* programs are run, */
-	BACKEND_NEEDS_LOCK = 1 << 1,     /* for which their lock file is locked, */
-	BACKEND_NEEDS_RAW = 1 << 2,      /* and which take CAP_NET_RAW */
+	BACKEND_NEEDS_RAW = 1 << 1,      /* which take CAP_NET_RAW */
 };
 
 /* A dry run. */

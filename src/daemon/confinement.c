@@ -16,7 +16,6 @@
 #include "kernel/iptables_programs.h"
 #include "kernel/launcher.h"
 #include "kernel/process.h"
-#include "kernel/xtables_lock.h"
 #include "sources/credentials.h"
 
 #define PRIVILEGED_PORTS 1024
@@ -119,8 +118,6 @@ static void list_files(const struct confinement_input *input, struct problems *f
 		add_word(files, input->config_file);
 	if (input->credentials)
 		credentials_each_file(input->credentials, add_word, files);
-	if (input->locks)
-		add_word(files, XTABLES_LOCK_FILE);
 	if (given(input->manifests))
 		add_files_of(files, input->manifests);
 }
@@ -199,7 +196,6 @@ struct confinement *confinement_enter(const struct confinement_input *input)
 	sandbox_enter(&(struct sandbox_spec){.mode = mode_of(input),
 					     .capabilities = needed_capabilities(input->config),
 					     .other_user = !reason,
-					     .local_sockets = input->locks,
 					     .writable = writable},
 		      &state);
 	report(input, confinement, &state, reason);

@@ -30,7 +30,6 @@ struct confinement_input {
 	const struct config *config;
 	bool programs; /* those of iptables are needed */
 	bool raw;      /* and take CAP_NET_RAW: those of the legacy variant */
-	bool locks;    /* and iptables' lock file is locked for them */
 	const struct plugin *plugin;
 	/* What is read again later; each may be NULL or "" */
 	const struct credentials *credentials;

@@ -292,7 +292,6 @@ static void confine(struct daemon *daemon)
 		.mode = input->sandbox,
 		.config = daemon->config,
 		.programs = needs & BACKEND_NEEDS_PROGRAMS,
-		.locks = needs & BACKEND_NEEDS_LOCK,
 		.raw = needs & BACKEND_NEEDS_RAW,
 		.plugin = &daemon->plugin,
 		.credentials = daemon->api ? api_source_client(daemon->api)->credentials : NULL,

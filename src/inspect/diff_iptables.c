@@ -323,7 +323,7 @@ static bool has_invalid_rule(struct kernel_rules *kernel)
 /* What a daemon would find here; what it found when it started counts where that makes a rule. */
 static struct ruleset_host host_features(struct kernel_rules *kernel)
 {
-	struct ruleset_host features = {.random_fully = true};
+	struct ruleset_host features = {0};
 	bool counters = nfacct_supported() == 1;
 	struct nfacct_counter counter;
 	int64_t be_liberal = 0;

@@ -21,7 +21,6 @@ void iptables_rules_plan(struct rule_store *rules, const struct settings *settin
 			 const struct ruleset_host *features)
 {
 	static const struct ruleset_host all = {
-		.random_fully = true,
 		.nfacct_invalid = true,
 		.nfacct_localhost = true,
 	};
@@ -51,8 +50,6 @@ void iptables_rules_strip(struct rule *rule)
 		if (rule->matches[i].kind != MATCH_NFACCT)
 			rule->matches[n++] = rule->matches[i];
 	rule->n_matches = n;
-	if (rule->target.kind == TARGET_MASQUERADE)
-		rule->target.random_fully = false;
 }
 
 bool iptables_rules_same_line(enum family family, const char *a, const char *b)

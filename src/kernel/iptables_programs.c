@@ -30,13 +30,14 @@ static void version_done(void *arg, const struct process_result *result)
 		*answer = xasprintf("%s\n%s", result->output, result->errors);
 }
 
-int iptables_programs_version(const struct iptables_programs *programs,
-			      enum iptables_program program, char **ret, struct err *err)
+/* The programs say what they are since 1.8; before that there was only one kind. */
+static int ask_variant(const struct iptables_programs *programs, enum iptables_variant *ret,
+		       struct err *err)
 {
-	const char *argv[] = {programs->names[program], "--version", NULL};
-	char *answer = NULL;
+	const char *argv[] = {programs->names[IPTABLES_PROGRAM_COMMAND], "--version", NULL};
+	cleanup_free char *answer = NULL;
 	const struct process_spec spec = {
-		.path = programs->paths[program],
+		.path = programs->paths[IPTABLES_PROGRAM_COMMAND],
 		.argv = argv,
 		.output_max = VERSION_OUTPUT,
 		.timeout_ns = VERSION_TIMEOUT,
@@ -45,17 +46,10 @@ int iptables_programs_version(const struct iptables_programs *programs,
 	};
 	int r = process_run(&spec, err);
 
-	if (r >= 0)
-		*ret = answer;
-	return r;
-}
-
-/* The programs say what they are since 1.8; before that there was only one kind. */
-static enum iptables_variant variant_of(const char *version)
-{
-	if (!version)
-		return IPTABLES_VARIANT_AUTO;
-	return strstr(version, "(nf_tables)") ? IPTABLES_VARIANT_NFT : IPTABLES_VARIANT_LEGACY;
+	if (r < 0 || !answer)
+		return r;
+	*ret = strstr(answer, "(nf_tables)") ? IPTABLES_VARIANT_NFT : IPTABLES_VARIANT_LEGACY;
+	return 0;
 }
 
 static int find_named(enum family family, enum iptables_variant variant,
@@ -69,8 +63,7 @@ static int find_named(enum family family, enum iptables_variant variant,
 		r = process_find(ret->names[i], &ret->paths[i], err);
 	}
 	if (r >= 0)
-		r = iptables_programs_version(ret, IPTABLES_PROGRAM_COMMAND, &ret->version, err);
-	ret->variant = variant_of(ret->version);
+		r = ask_variant(ret, &ret->variant, err);
 	return r;
 }
 
@@ -117,6 +110,5 @@ void iptables_programs_done(struct iptables_programs *programs)
 {
 	for (size_t i = 0; i < IPTABLES_PROGRAM_COUNT; i++)
 		free(programs->paths[i]);
-	free(programs->version);
 	*programs = (struct iptables_programs){0};
 }

@@ -24,7 +24,6 @@ struct iptables_programs {
 	enum iptables_variant variant; /* what they say to be; AUTO: they do not answer */
 	const char *names[IPTABLES_PROGRAM_COUNT];
 	char *paths[IPTABLES_PROGRAM_COUNT];
-	char *version; /* what `iptables --version` prints; NULL: it fails */
 };
 
 /*
@@ -40,9 +39,5 @@ void iptables_programs_done(struct iptables_programs *programs);
  * iptables_programs_find() may come to.
  */
 void iptables_programs_each(void (*use)(void *arg, const char *path), void *arg);
-
-/* *ret: for the caller to free; NULL when the program runs but does not answer. */
-int iptables_programs_version(const struct iptables_programs *programs,
-			      enum iptables_program program, char **ret, struct err *err);
 
 #define cleanup_iptables_programs attr_cleanup(iptables_programs_done)

@@ -16,6 +16,3 @@ struct iptables_jump {
 
 /* False when the line is no rule, leads nowhere, or has longer names. */
 bool iptables_save_jump(const char *line, struct iptables_jump *ret);
-/* Does a line of iptables-save hold this rule? Order and quotes do not count: as good as it gets
- * without -C. */
-bool iptables_save_rule(const char *line, const char *chain, const char *const *words);

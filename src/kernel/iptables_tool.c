@@ -11,10 +11,8 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "kernel/iptables_programs.h"
-#include "kernel/iptables_save.h"
 #include "kernel/process.h"
 #include "kernel/restore_error.h"
-#include "kernel/xtables_lock.h"
 
 /*
  * Jobs wait in a list; the first one runs. Every job is started, and every callback made, from the
@@ -46,15 +44,6 @@ struct iptables_job {
 	struct restore_tail tail;
 	struct process *process; /* NULL: not running */
 
-	/* a check by means of iptables-save */
-	const char *chain;
-	const char *const *words;
-	bool found;
-
-	/* the locks of an old restore */
-	struct xtables_lock lock;
-	int64_t lock_waited_ns;
-
 	iptables_line_fn *line;
 	iptables_done_fn *done;
 	void *arg;
@@ -64,36 +53,15 @@ struct iptables_tool {
 	struct event_base *loop;
 	struct event_base *own_loop; /* NULL: the loop is the caller's */
 	struct iptables_programs programs;
-	struct iptables_features features;
-	struct iptables_locks locks;
 	struct iptables_job *first, **last;
 	struct event *next; /* time to look at the first job */
 };
-
-/* -- versions */
-
-static void find_features(struct iptables_tool *tool)
-{
-	const char *version = tool->programs.version;
-	cleanup_free char *restore_version = NULL;
-	struct err ignored;
-
-	if (!version)
-		return; /* the next command will say what is wrong with it */
-	iptables_features_init(&tool->features, version, NULL);
-	if (tool->features.restore_wait != IPTABLES_WAIT_NONE)
-		return;
-	if (iptables_programs_version(&tool->programs, IPTABLES_PROGRAM_RESTORE, &restore_version,
-				      &ignored) >= 0)
-		iptables_features_init(&tool->features, version, restore_version);
-}
 
 /* -- jobs */
 
 static void job_free(struct iptables_job *job)
 {
 	process_cancel(job->process);
-	xtables_lock_release(&job->lock);
 	text_done(&job->input);
 	restore_tail_done(&job->tail);
 	arena_free(job->arena);
@@ -117,7 +85,6 @@ static void job_finish(struct iptables_job *job, int r, struct err *err)
 
 	unlink_job(job);
 	job->process = NULL; /* frees itself behind its callback */
-	xtables_lock_release(&job->lock);
 	if (tool->first)
 		loop_arm(tool->next, 0);
 	job->done(job->arg, r, err); /* the tool may be gone after this */
@@ -137,12 +104,10 @@ static int outcome(struct iptables_job *job, const struct process_result *result
 	cleanup_free char *what = NULL;
 	bool ended = result->error == 0 && result->exit_code >= 0;
 
-	if (job->words && job->line && ended && result->exit_code == 0)
-		return job->found;
 	if (ended && result->exit_code == 0)
 		return 1;
 	if (ended && job->is_command && result->exit_code == 1 &&
-	    (job->op == IPTABLES_NEW_CHAIN || job->op == IPTABLES_CHECK) && !job->line)
+	    (job->op == IPTABLES_NEW_CHAIN || job->op == IPTABLES_CHECK))
 		return 0;
 	job_what(job, &text);
 	what = text_dup(&text);
@@ -162,10 +127,7 @@ static void on_line(void *arg, const char *line, size_t length)
 {
 	struct iptables_job *job = arg;
 
-	if (job->words)
-		job->found = job->found || iptables_save_rule(line, job->chain, job->words);
-	else
-		job->line(job->arg, line, length);
+	job->line(job->arg, line, length);
 }
 
 static bool on_more(void *arg, struct text *input)
@@ -180,28 +142,6 @@ static void on_sent(void *arg, const char *data, size_t n)
 	struct iptables_job *job = arg;
 
 	restore_tail_add(&job->tail, data, n);
-}
-
-/* 0: held or not needed; 1: not yet, the tool will look again; negative: given up. */
-static int job_lock(struct iptables_job *job, struct err *err)
-{
-	struct iptables_tool *tool = job->tool;
-	bool had_file = job->lock.file >= 0;
-	int r;
-
-	if (job->program != IPTABLES_PROGRAM_RESTORE ||
-	    tool->features.restore_wait != IPTABLES_WAIT_NONE)
-		return 0;
-	r = xtables_lock_try(&job->lock, tool->locks.file, tool->locks.socket, err);
-	if (r != -EAGAIN)
-		return r;
-	if (!had_file && job->lock.file >= 0)
-		job->lock_waited_ns = 0; /* the patience is for each of them */
-	if (job->lock_waited_ns >= tool->locks.limit_ns)
-		return err_wrap(err, r, "%s", job->argv[0]);
-	job->lock_waited_ns += tool->locks.retry_ns;
-	loop_arm(tool->next, tool->locks.retry_ns);
-	return 1;
 }
 
 static int job_run(struct iptables_job *job, struct err *err)
@@ -245,9 +185,7 @@ static void on_next(evutil_socket_t fd attr_unused, short what attr_unused, void
 		job_finish(job, 1, &err);
 		return;
 	}
-	r = job_lock(job, &err);
-	if (r == 0)
-		r = job_run(job, &err);
+	r = job_run(job, &err);
 	if (r < 0)
 		job_finish(job, r, &err);
 }
@@ -257,12 +195,11 @@ static void add_word(struct iptables_job *job, const char *word)
 	job->argv[job->n_argv++] = arena_strdup(job->arena, word);
 }
 
-static void add_wait(struct iptables_job *job, enum iptables_wait wait)
+/* For the lock that all iptables programs share. */
+static void add_wait(struct iptables_job *job)
 {
-	if (wait != IPTABLES_WAIT_NONE)
-		add_word(job, "-w");
-	if (wait == IPTABLES_WAIT_SECONDS)
-		add_word(job, WAIT_SECONDS);
+	add_word(job, "-w");
+	add_word(job, WAIT_SECONDS);
 }
 
 static struct iptables_job *job_new(struct iptables_tool *tool, enum iptables_program program,
@@ -275,7 +212,6 @@ static struct iptables_job *job_new(struct iptables_tool *tool, enum iptables_pr
 	job->program = program;
 	/* the name, two for waiting, six for the rest of the longest form, NULL */
 	job->argv = arena_array(job->arena, n_words + 10, sizeof(*job->argv));
-	job->lock = (struct xtables_lock){-1, -1};
 	job->done = done;
 	job->arg = arg;
 	add_word(job, tool->programs.names[program]);
@@ -293,42 +229,16 @@ static struct iptables_job *job_queue(struct iptables_job *job)
 	return job;
 }
 
-static void ignore_line(void *arg attr_unused, const char *line attr_unused,
-			size_t length attr_unused)
-{
-}
-
-/* Before 1.4.11: no -C. */
-static struct iptables_job *start_check_by_save(struct iptables_tool *tool,
-						const struct iptables_command *command,
-						size_t n_words, iptables_done_fn *done, void *arg)
-{
-	struct iptables_job *job = job_new(tool, IPTABLES_PROGRAM_SAVE, n_words, done, arg);
-	const char **words = arena_array(job->arena, n_words + 1, sizeof(*words));
-
-	add_word(job, "-t");
-	add_word(job, command->table);
-	for (size_t i = 0; i < n_words; i++)
-		words[i] = arena_strdup(job->arena, command->words[i]);
-	job->words = words;
-	job->chain = arena_strdup(job->arena, command->chain);
-	job->line = ignore_line;
-	return job_queue(job);
-}
-
 struct iptables_job *iptables_tool_start(struct iptables_tool *tool,
 					 const struct iptables_command *command,
 					 iptables_done_fn *done, void *arg)
 {
-	struct iptables_job *job;
 	size_t n_words = util_count_words(command->words);
+	struct iptables_job *job = job_new(tool, IPTABLES_PROGRAM_COMMAND, n_words, done, arg);
 
-	if (command->op == IPTABLES_CHECK && !tool->features.check)
-		return start_check_by_save(tool, command, n_words, done, arg);
-	job = job_new(tool, IPTABLES_PROGRAM_COMMAND, n_words, done, arg);
 	job->is_command = true;
 	job->op = command->op;
-	add_wait(job, tool->features.wait);
+	add_wait(job);
 	add_word(job, op_flags[command->op]);
 	add_word(job, command->chain);
 	add_word(job, "-t");
@@ -366,7 +276,7 @@ static struct iptables_job *new_restore(struct iptables_tool *tool, const char *
 {
 	struct iptables_job *job = job_new(tool, IPTABLES_PROGRAM_RESTORE, 0, done, arg);
 
-	add_wait(job, tool->features.restore_wait);
+	add_wait(job);
 	if (table) {
 		add_word(job, "-T");
 		add_word(job, table);
@@ -421,7 +331,6 @@ static int set_up(struct iptables_tool *tool, enum family family, enum iptables_
 		tool->next = evtimer_new(tool->loop, on_next, tool);
 	if (!tool->next)
 		return err_set(err, -ENOMEM, "no event loop for iptables");
-	find_features(tool);
 	return 0;
 }
 
@@ -433,12 +342,6 @@ int iptables_tool_open(struct event_base *loop, enum family family, enum iptable
 
 	tool->loop = loop;
 	tool->last = &tool->first;
-	tool->locks = (struct iptables_locks){
-		.file = XTABLES_LOCK_FILE,
-		.socket = XTABLES_LOCK_SOCKET,
-		.retry_ns = 200 * CLOCK_NS_PER_MS,
-		.limit_ns = 2 * CLOCK_NS_PER_SECOND,
-	};
 	r = set_up(tool, family, variant, err);
 	if (r < 0) {
 		iptables_tool_close(tool);
@@ -464,16 +367,6 @@ struct iptables_tool *iptables_tool_close(struct iptables_tool *tool)
 	iptables_programs_done(&tool->programs);
 	free(tool);
 	return NULL;
-}
-
-const struct iptables_features *iptables_tool_features(const struct iptables_tool *tool)
-{
-	return &tool->features;
-}
-
-void iptables_tool_set_locks(struct iptables_tool *tool, const struct iptables_locks *locks)
-{
-	tool->locks = *locks;
 }
 
 void iptables_tool_finish(struct iptables_tool *tool)

@@ -2,7 +2,8 @@
 #pragma once
 
 /*
- * The programs iptables, iptables-save and iptables-restore (or their ip6 twins) of one family.
+ * The programs iptables, iptables-save and iptables-restore (or their ip6 twins) of one family,
+ * version 1.6.2 or newer: older ones refuse `-w 5`, and the error has their words.
  *
  * Commands of one tool run one after another, in the order in which they were asked for. Each ends
  * with its callback, from the loop:
@@ -21,7 +22,6 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "base/variant.h"
-#include "kernel/iptables_features.h"
 
 struct event_base;
 struct iptables_tool;
@@ -57,7 +57,6 @@ int iptables_tool_open(struct event_base *loop, enum family family, enum iptable
 		       struct iptables_tool **ret, struct err *err);
 /* Accepts NULL. Ends what is running; a restore gets two seconds to finish. No callbacks. */
 struct iptables_tool *iptables_tool_close(struct iptables_tool *tool);
-const struct iptables_features *iptables_tool_features(const struct iptables_tool *tool);
 
 /* The command and its words are copied. */
 struct iptables_job *iptables_tool_start(struct iptables_tool *tool,
@@ -88,10 +87,3 @@ void iptables_tool_cancel(struct iptables_tool *tool, struct iptables_job *job);
 int iptables_tool_call(struct iptables_tool *tool, const struct iptables_command *command,
 		       struct err *err);
 void iptables_tool_finish(struct iptables_tool *tool);
-
-/* For tests: other locks, and another patience. Strings are borrowed. */
-struct iptables_locks {
-	const char *file, *socket;
-	int64_t retry_ns, limit_ns; /* each lock is tried this often, for this long */
-};
-void iptables_tool_set_locks(struct iptables_tool *tool, const struct iptables_locks *locks);

@@ -147,7 +147,7 @@ void sandbox_enter(const struct sandbox_spec *spec, struct sandbox_state *ret)
 		note(ret, &err);
 	ret->landlock = MAX(r, 0);
 	choice.writes = ret->landlock > 0 || ret->user != 0;
-	choice.local_sockets = spec->local_sockets || ret->user != 0;
+	choice.local_sockets = ret->user != 0;
 	r = seccomp_filter_daemon(&choice, &err);
 	if (r < 0)
 		note(ret, &err);

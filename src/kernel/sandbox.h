@@ -42,7 +42,6 @@ struct sandbox_spec {
 	enum sandbox_mode mode;      /* not SANDBOX_OFF */
 	uint64_t capabilities;       /* those to keep, where they are there */
 	bool other_user;             /* become SANDBOX_USER; only when we are root */
-	bool local_sockets;          /* AF_UNIX even for root */
 	const char *const *writable; /* as landlock_enter() has it */
 };
 

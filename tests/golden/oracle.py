@@ -46,7 +46,6 @@ class Settings:
     bind_address: str = '0.0.0.0'
     allow_external_ips: bool = True
     # facts of the host that a dry run takes for granted
-    random_fully: bool = True
     be_liberal: bool = False
     nfacct: bool = True
 
@@ -459,7 +458,7 @@ class Renderer:
         out.rule('nat', 'KUBE-POSTROUTING', f'-m mark ! --mark {mark}/{mark} -j RETURN')
         out.rule('nat', 'KUBE-POSTROUTING', f'-j MARK --xor-mark {mark}')
         out.rule('nat', 'KUBE-POSTROUTING', comment('kubernetes service traffic requiring SNAT'),
-                 '-j MASQUERADE', '--random-fully' if self.settings.random_fully else '')
+                 '-j MASQUERADE', '--random-fully')
         out.rule('nat', 'KUBE-MARK-MASQ', f'-j MARK --or-mark {mark}')
         if self.localhost:
             out.chain('filter', 'KUBE-FIREWALL')

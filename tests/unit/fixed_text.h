@@ -34,11 +34,11 @@
 	":KUBE-POSTROUTING - [0:0]\n" \
 	":KUBE-MARK-MASQ - [0:0]\n"
 
-#define MASQUERADE(option)                                                         \
-	"-A KUBE-POSTROUTING -m mark ! --mark 0x00004000/0x00004000 -j RETURN\n"   \
-	"-A KUBE-POSTROUTING -j MARK --xor-mark 0x00004000\n"                      \
-	"-A KUBE-POSTROUTING -m comment --comment"                                 \
-	" \"kubernetes service traffic requiring SNAT\" -j MASQUERADE" option "\n" \
+#define MASQUERADE                                                                      \
+	"-A KUBE-POSTROUTING -m mark ! --mark 0x00004000/0x00004000 -j RETURN\n"        \
+	"-A KUBE-POSTROUTING -j MARK --xor-mark 0x00004000\n"                           \
+	"-A KUBE-POSTROUTING -m comment --comment"                                      \
+	" \"kubernetes service traffic requiring SNAT\" -j MASQUERADE --random-fully\n" \
 	"-A KUBE-MARK-MASQ -j MARK --or-mark 0x00004000\n"
 
 #define TO_NODE_PORTS(destination) "-A " LAST_RULE(destination)

@@ -123,7 +123,7 @@ attr_unused static void host_init(struct host *host, enum family family)
 	if (unshare(CLONE_NEWNET) < 0)
 		fail_msg("no private network namespace: %s", strerror(errno));
 	cluster_init(&host->cluster, family);
-	host->cluster.host = (struct ruleset_host){.random_fully = true};
+	host->cluster.host = (struct ruleset_host){0};
 	host->loop = event_base_new();
 	assert_int_equal(nft_socket_open(&host->socket, &err), 0);
 	host_start(host);

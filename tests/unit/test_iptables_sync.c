@@ -552,23 +552,16 @@ static void open_reads_be_liberal(void **state)
 	assert_null(strstr(input, "--ctstate INVALID"));
 }
 
-static void random_fully_follows_the_version(void **state)
+static void random_fully_whatever_the_version_is(void **state)
 {
 	struct context *context = *state;
 	cleanup_free char *input = NULL;
 
+	fake_write(&context->fake, "version", "no number\n");
 	open_backend(context);
 	assert_int_equal(run_sync(context), 0);
 	input = fake_read(&context->fake, "input");
 	assert_non_null(strstr(input, "-j MASQUERADE --random-fully\n"));
-	backend_iptables.close(context->backend);
-	fake_write(&context->fake, "version", "iptables v1.6.1\n");
-	fake_write(&context->fake, "restore-version", "iptables v1.6.1\n");
-	assert_int_equal(try_open(context), 0);
-	assert_int_equal(run_sync(context), 0);
-	free(take(input));
-	input = fake_read(&context->fake, "input");
-	assert_non_null(strstr(input, "-j MASQUERADE\n"));
 }
 
 /* -- which families are usable */
@@ -656,7 +649,7 @@ int main(void)
 		sync_test(open_leaves_route_localnet_without_localhost_node_ports),
 		sync_test(open_fails_when_route_localnet_cannot_be_set),
 		sync_test(open_reads_be_liberal),
-		sync_test(random_fully_follows_the_version),
+		sync_test(random_fully_whatever_the_version_is),
 		sync_test(dual_stack_discovery_both),
 		sync_test(dual_stack_discovery_only_ipv4),
 		sync_test(dual_stack_discovery_only_ipv6),

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <sys/file.h>
-
-#include "base/clock.h"
 #include "base/err.h"
 #include "fake_tools.h"
 #include "kernel/iptables_save.h"
 #include "kernel/iptables_tool.h"
 #include "kernel/process.h"
 #include "kernel/restore_error.h"
-#include "kernel/xtables_lock.h"
 
 static const char *const rule[] = {"-m", "comment",       "--comment", "two words",
 				   "-j", "KUBE-SERVICES", NULL};
@@ -50,13 +46,9 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* A tool of this version, with a loop of its own. */
-static struct iptables_tool *open_tool(struct context *context, enum family family,
-				       const char *version)
+/* A tool with a loop of its own. */
+static struct iptables_tool *open_tool(struct context *context, enum family family)
 {
-	cleanup_free char *said = xasprintf("iptables v%s\n", version);
-
-	fake_write(&context->fake, "version", said);
 	iptables_tool_close(context->tool);
 	assert_int_equal(iptables_tool_open(NULL, family, IPTABLES_VARIANT_AUTO, &context->tool,
 					    &context->err),
@@ -108,68 +100,7 @@ static int restore(struct context *context, const char *table, const char *text,
 	return answer->r;
 }
 
-/* -- versions and wait flags */
-
-static void test_new_version_gates(void **state attr_unused)
-{
-	static const struct {
-		const char *version, *restore_version;
-		struct iptables_features expected;
-	} cases[] = {
-		{"iptables v1.4.0", "", {false, false, IPTABLES_WAIT_NONE, IPTABLES_WAIT_NONE}},
-		{"iptables v1.4.10", NULL, {false, false, IPTABLES_WAIT_NONE, IPTABLES_WAIT_NONE}},
-		{"iptables v1.4.11", NULL, {true, false, IPTABLES_WAIT_NONE, IPTABLES_WAIT_NONE}},
-		{"iptables v1.4.19.1", NULL, {true, false, IPTABLES_WAIT_NONE, IPTABLES_WAIT_NONE}},
-		{"iptables v1.4.20", NULL, {true, false, IPTABLES_WAIT_PLAIN, IPTABLES_WAIT_NONE}},
-		{"iptables v1.4.21",
-		 "iptables-restore v1.4.21",
-		 {true, false, IPTABLES_WAIT_PLAIN, IPTABLES_WAIT_PLAIN}},
-		{"iptables v1.4.22",
-		 NULL,
-		 {true, false, IPTABLES_WAIT_SECONDS, IPTABLES_WAIT_NONE}},
-		{"iptables v1.6.1", NULL, {true, false, IPTABLES_WAIT_SECONDS, IPTABLES_WAIT_NONE}},
-		{"iptables v1.6.2",
-		 NULL,
-		 {true, true, IPTABLES_WAIT_SECONDS, IPTABLES_WAIT_SECONDS}},
-		{"iptables v1.8.11",
-		 NULL,
-		 {true, true, IPTABLES_WAIT_SECONDS, IPTABLES_WAIT_SECONDS}},
-		{"ip6tables v1.8.9 (nf_tables)\n",
-		 NULL,
-		 {true, true, IPTABLES_WAIT_SECONDS, IPTABLES_WAIT_SECONDS}},
-		{"iptables v2", NULL, {false, false, IPTABLES_WAIT_NONE, IPTABLES_WAIT_NONE}},
-		{"very v2.0", NULL, {true, true, IPTABLES_WAIT_SECONDS, IPTABLES_WAIT_SECONDS}},
-		{"no number", NULL, {false, false, IPTABLES_WAIT_NONE, IPTABLES_WAIT_NONE}},
-		{"", NULL, {false, false, IPTABLES_WAIT_NONE, IPTABLES_WAIT_NONE}},
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct iptables_features features;
-
-		iptables_features_init(&features, cases[i].version, cases[i].restore_version);
-		assert_int_equal(features.check, cases[i].expected.check);
-		assert_int_equal(features.random_fully, cases[i].expected.random_fully);
-		assert_int_equal(features.wait, cases[i].expected.wait);
-		assert_int_equal(features.restore_wait, cases[i].expected.restore_wait);
-	}
-}
-
-static void test_new_asks_restore_only_below_1_6_2(void **state)
-{
-	struct context *context = *state;
-
-	fake_write(&context->fake, "version", "iptables v1.8.9 (nf_tables)\n");
-	assert_int_equal(iptables_tool_open(NULL, FAMILY_IPV4, IPTABLES_VARIANT_AUTO,
-					    &context->tool, &context->err),
-			 0);
-	fake_expect_log(&context->fake, "iptables --version\n");
-	iptables_tool_close(context->tool);
-	fake_write(&context->fake, "version", "iptables v1.6.1\n");
-	assert_int_equal(iptables_tool_open(NULL, FAMILY_IPV6, IPTABLES_VARIANT_AUTO,
-					    &context->tool, &context->err),
-			 0);
-	fake_expect_log(&context->fake, "ip6tables --version\nip6tables-restore --version\n");
-}
+/* -- versions */
 
 static void test_new_no_iptables(void **state)
 {
@@ -183,70 +114,36 @@ static void test_new_no_iptables(void **state)
 	assert_null(context->tool);
 }
 
-static void test_new_version_fails_means_no_features(void **state)
+static void what_a_tool_says_of_its_version_changes_nothing(void **state)
 {
+	static const char *const versions[] = {"iptables v1.8.11 (nf_tables)\n", "no number\n", ""};
 	struct context *context = *state;
 
-	fake_answer(&context->fake, "*--version*", 1, false, "no");
-	assert_int_equal(iptables_tool_open(NULL, FAMILY_IPV4, IPTABLES_VARIANT_AUTO,
-					    &context->tool, &context->err),
-			 0);
-	assert_false(iptables_tool_features(context->tool)->check);
-}
+	for (size_t i = 0; i < ARRAY_SIZE(versions); i++) {
+		struct answer answer = {0};
 
-static void test_restore_wait_flag_by_restore_version(void **state)
-{
-	static const struct {
-		const char *version, *restore_version;
-		enum family family;
-		enum iptables_wait expected;
-	} cases[] = {
-		{"1.6.2", "", FAMILY_IPV4, IPTABLES_WAIT_SECONDS},
-		{"1.4.22", "iptables v1.4.22", FAMILY_IPV4, IPTABLES_WAIT_PLAIN},
-		{"1.4.21", "", FAMILY_IPV4, IPTABLES_WAIT_NONE},
-		{"1.4.21", "invalid-version", FAMILY_IPV4, IPTABLES_WAIT_NONE},
-		{"1.4.22", "iptables v1.4.22", FAMILY_IPV6, IPTABLES_WAIT_PLAIN},
-		{"1.0.0", "iptables v1.0.0", FAMILY_IPV4, IPTABLES_WAIT_PLAIN},
-		{"1.6.1", "iptables v1.6.1", FAMILY_IPV4, IPTABLES_WAIT_PLAIN},
-	};
-	struct context *context = *state;
-
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		fake_write(&context->fake, "restore-version", cases[i].restore_version);
-		open_tool(context, cases[i].family, cases[i].version);
-		assert_int_equal(iptables_tool_features(context->tool)->restore_wait,
-				 cases[i].expected);
+		fake_write(&context->fake, "version", versions[i]);
+		open_tool(context, FAMILY_IPV4);
+		call(context, IPTABLES_CHECK, "nat", "OUTPUT");
+		restore(context, NULL, "x", &answer);
+		fake_expect_log(&context->fake, "iptables -w 5 -C OUTPUT -t nat -m comment "
+						"--comment two words -j KUBE-SERVICES\n"
+						"iptables-restore -w 5 --noflush --counters\n");
 	}
-	fake_answer(&context->fake, "iptables-restore --version*", 1, false, "unknown option");
-	open_tool(context, FAMILY_IPV4, "1.4.21");
-	assert_int_equal(iptables_tool_features(context->tool)->restore_wait, IPTABLES_WAIT_NONE);
 }
 
-static void test_wait_flag_unavailable(void **state)
+static void a_tool_that_is_too_old_is_an_error_in_its_words(void **state)
 {
 	struct context *context = *state;
+	struct answer answer = {0};
 
-	open_tool(context, FAMILY_IPV4, "1.4.19");
-	assert_int_equal(call(context, IPTABLES_DELETE_CHAIN, "nat", "FOOBAR"), -EIO);
-	fake_expect_log(&context->fake, "iptables -X FOOBAR -t nat\n");
-}
-
-static void test_wait_flag_old(void **state)
-{
-	struct context *context = *state;
-
-	open_tool(context, FAMILY_IPV4, "1.4.20");
-	assert_int_equal(call(context, IPTABLES_NEW_CHAIN, "nat", "FOOBAR"), 1);
-	fake_expect_log(&context->fake, "iptables -w -N FOOBAR -t nat\n");
-}
-
-static void test_wait_flag_new(void **state)
-{
-	struct context *context = *state;
-
-	open_tool(context, FAMILY_IPV4, "1.4.22");
-	assert_int_equal(call(context, IPTABLES_NEW_CHAIN, "nat", "FOOBAR"), 1);
-	fake_expect_log(&context->fake, "iptables -w 5 -N FOOBAR -t nat\n");
+	open_tool(context, FAMILY_IPV4);
+	fake_answer(&context->fake, "*-w 5*", 2, false,
+		    "iptables-restore: unrecognized option '-w'");
+	assert_int_equal(restore(context, NULL, "x", &answer), -EIO);
+	assert_string_equal(answer.err.text,
+			    "iptables-restore -w 5 --noflush --counters failed with status 2: "
+			    "iptables-restore: unrecognized option '-w'");
 }
 
 /* -- commands and what their exit status means */
@@ -255,7 +152,7 @@ static void test_commands_exact_words_ipv4_and_ipv6(void **state)
 {
 	struct context *context = *state;
 
-	open_tool(context, FAMILY_IPV4, "1.8.9");
+	open_tool(context, FAMILY_IPV4);
 	call(context, IPTABLES_NEW_CHAIN, "nat", "KUBE-SERVICES");
 	call(context, IPTABLES_CHECK, "nat", "OUTPUT");
 	call(context, IPTABLES_PREPEND, "nat", "OUTPUT");
@@ -270,7 +167,7 @@ static void test_commands_exact_words_ipv4_and_ipv6(void **state)
 		"iptables -w 5 -D OUTPUT -t nat -m comment --comment two words -j KUBE-SERVICES\n"
 		"iptables -w 5 -S POSTROUTING -t nat\n"
 		"iptables -w 5 -X KUBE-PROXY-CANARY -t mangle\n");
-	open_tool(context, FAMILY_IPV6, "1.8.9");
+	open_tool(context, FAMILY_IPV6);
 	call(context, IPTABLES_NEW_CHAIN, "filter", "KUBE-SERVICES");
 	fake_expect_log(&context->fake, "ip6tables -w 5 -N KUBE-SERVICES -t filter\n");
 }
@@ -280,7 +177,7 @@ static void test_ensure_chain_exit_1_means_exists(void **state)
 	struct context *context = *state;
 
 	for (int family = 0; family < FAMILY_COUNT; family++) {
-		open_tool(context, (enum family)family, "1.8.9");
+		open_tool(context, (enum family)family);
 		assert_int_equal(call(context, IPTABLES_NEW_CHAIN, "nat", "FOOBAR"), 1);
 		assert_int_equal(call(context, IPTABLES_NEW_CHAIN, "nat", "FOOBAR"), 0);
 		fake_answer(&context->fake, "*-N FOOBAR*", 2, true,
@@ -295,7 +192,7 @@ static void test_check_rule_exit_semantics(void **state)
 {
 	struct context *context = *state;
 
-	open_tool(context, FAMILY_IPV4, "1.8.9");
+	open_tool(context, FAMILY_IPV4);
 	assert_int_equal(call(context, IPTABLES_CHECK, "nat", "OUTPUT"), 0);
 	assert_int_equal(call(context, IPTABLES_PREPEND, "nat", "OUTPUT"), 1);
 	assert_int_equal(call(context, IPTABLES_CHECK, "nat", "OUTPUT"), 1);
@@ -311,7 +208,7 @@ static void test_delete_chain_and_rule_errors(void **state)
 {
 	struct context *context = *state;
 
-	open_tool(context, FAMILY_IPV4, "1.8.9");
+	open_tool(context, FAMILY_IPV4);
 	assert_int_equal(call(context, IPTABLES_DELETE_CHAIN, "nat", "FOOBAR"), -EIO);
 	call(context, IPTABLES_NEW_CHAIN, "nat", "FOOBAR");
 	assert_int_equal(call(context, IPTABLES_DELETE_CHAIN, "nat", "FOOBAR"), 1);
@@ -325,53 +222,12 @@ static void test_a_tool_that_vanished_is_an_error(void **state)
 {
 	struct context *context = *state;
 
-	open_tool(context, FAMILY_IPV4, "1.8.9");
+	open_tool(context, FAMILY_IPV4);
 	fake_remove(&context->fake, "bin/iptables");
 	assert_int_equal(call(context, IPTABLES_LIST, "nat", "POSTROUTING"), -ENOENT);
 	assert_non_null(strstr(context->err.text, "starting iptables"));
 	fake_write(&context->fake, "bin/iptables", fake_script);
 	assert_int_equal(call(context, IPTABLES_LIST, "nat", "POSTROUTING"), 1);
-}
-
-/* Older than 1.4.11: no -C. */
-static void test_check_rule_without_check_present(void **state)
-{
-	struct context *context = *state;
-
-	open_tool(context, FAMILY_IPV4, "1.4.0");
-	fake_write(&context->fake, "save.nat",
-		   "*nat\n:PREROUTING ACCEPT [2136997:197881818]\n"
-		   "-A OUTPUT -m comment --comment \"two words\" -j KUBE-SERVICES\nCOMMIT\n");
-	assert_int_equal(call(context, IPTABLES_CHECK, "nat", "OUTPUT"), 1);
-	fake_expect_log(&context->fake, "iptables-save -t nat\n");
-}
-
-static void test_check_rule_without_check_absent(void **state)
-{
-	struct context *context = *state;
-
-	open_tool(context, FAMILY_IPV4, "1.4.0");
-	fake_write(&context->fake, "save.nat",
-		   "*nat\n-A OUTPUT -m comment --comment \"two words more\" -j KUBE-SERVICES\n"
-		   "-A OUTPUT2 -m comment --comment \"two words\" -j KUBE-SERVICES\n"
-		   "-A PREROUTING -m comment --comment \"two words\" -j KUBE-SERVICES\nCOMMIT\n");
-	assert_int_equal(call(context, IPTABLES_CHECK, "nat", "OUTPUT"), 0);
-	fake_answer(&context->fake, "iptables-save*", 1, true, "no kernel module");
-	assert_int_equal(call(context, IPTABLES_CHECK, "nat", "OUTPUT"), -EIO);
-}
-
-static void test_save_rule_ignores_leading_zeros_of_marks(void **state attr_unused)
-{
-	const char *const words[] = {"-m", "mark", "--mark", "0x00004000", "-j", "ACCEPT", NULL};
-
-	assert_true(iptables_save_rule("-A FOO -m mark --mark 0x4000 -j ACCEPT", "FOO", words));
-	assert_true(iptables_save_rule("-A FOO -m mark --mark 0x04000 -j ACCEPT", "FOO", words));
-	assert_true(iptables_save_rule(
-		"-A FOO -j X --mark 0x00004000/0x00004000", "FOO",
-		(const char *const[]){"--mark", "0x4000/0x4000", "-j", "X", NULL}));
-	assert_false(iptables_save_rule("-A FOO -m mark --mark 0x40000 -j ACCEPT", "FOO", words));
-	assert_false(iptables_save_rule("-A FOO -m mark --mark 0x4000 -j ACCEPT --extra x", "FOO",
-					words));
 }
 
 /* -- save */
@@ -384,7 +240,7 @@ static void test_save_into_chain_names(void **state)
 		struct answer answer = {0};
 		cleanup_free char *names = NULL;
 
-		open_tool(context, (enum family)family, "1.8.9");
+		open_tool(context, (enum family)family);
 		fake_write(&context->fake, "save.nat",
 			   "# Generated by iptables-save\n*nat\n:PREROUTING ACCEPT [1:2]\n"
 			   ":KUBE-SVC-XPGD46QRK7WJZT7O - [0:0]\n-A PREROUTING -j "
@@ -405,7 +261,7 @@ static void test_save_into_failure(void **state)
 	struct context *context = *state;
 	struct answer answer = {0};
 
-	open_tool(context, FAMILY_IPV4, "1.8.9");
+	open_tool(context, FAMILY_IPV4);
 	fake_answer(&context->fake, "iptables-save*", 1, true, "cannot");
 	iptables_tool_save(context->tool, "nat", on_line, on_done, &answer);
 	iptables_tool_finish(context->tool);
@@ -421,14 +277,14 @@ static void test_restore_words_and_input(void **state)
 	struct answer answer = {0};
 	cleanup_free char *input = NULL;
 
-	open_tool(context, FAMILY_IPV4, "1.8.9");
+	open_tool(context, FAMILY_IPV4);
 	assert_int_equal(restore(context, NULL, "*nat\nCOMMIT\n", &answer), 1);
 	fake_expect_log(&context->fake, "iptables-restore -w 5 --noflush --counters\n");
 	input = fake_read(&context->fake, "input");
 	assert_string_equal(input, "*nat\nCOMMIT\n");
 	assert_int_equal(restore(context, "nat", "*nat\nCOMMIT\n", &answer), 1);
 	fake_expect_log(&context->fake, "iptables-restore -w 5 -T nat --noflush --counters\n");
-	open_tool(context, FAMILY_IPV6, "1.8.9");
+	open_tool(context, FAMILY_IPV6);
 	assert_int_equal(restore(context, "filter", "*filter\nCOMMIT\n", &answer), 1);
 	fake_expect_log(&context->fake, "ip6tables-restore -w 5 -T filter --noflush --counters\n");
 }
@@ -455,7 +311,7 @@ static void test_restore_in_pieces(void **state)
 	struct pieces pieces = {0};
 	cleanup_free char *input = NULL;
 
-	open_tool(context, FAMILY_IPV4, "1.8.9");
+	open_tool(context, FAMILY_IPV4);
 	iptables_tool_restore_pieces(context->tool, "nat", on_more, on_done, &pieces);
 	iptables_tool_finish(context->tool);
 	assert_int_equal(pieces.answer.r, 1);
@@ -469,20 +325,9 @@ static void test_restore_of_nothing_runs_nothing(void **state)
 	struct context *context = *state;
 	struct answer answer = {0};
 
-	open_tool(context, FAMILY_IPV4, "1.8.9");
+	open_tool(context, FAMILY_IPV4);
 	assert_int_equal(restore(context, NULL, "", &answer), 1);
 	fake_expect_log(&context->fake, "");
-}
-
-static void test_restore_all_wait_backported_restore(void **state)
-{
-	struct context *context = *state;
-	struct answer answer = {0};
-
-	fake_write(&context->fake, "restore-version", "iptables v1.4.22");
-	open_tool(context, FAMILY_IPV4, "1.4.22");
-	assert_int_equal(restore(context, NULL, "x", &answer), 1);
-	fake_expect_log(&context->fake, "iptables-restore -w --noflush --counters\n");
 }
 
 static void test_restore_error_names_the_line(void **state)
@@ -492,7 +337,7 @@ static void test_restore_error_names_the_line(void **state)
 	struct context *context = *state;
 	struct answer answer = {0};
 
-	open_tool(context, FAMILY_IPV4, "1.8.9");
+	open_tool(context, FAMILY_IPV4);
 	fake_answer(&context->fake, "*restore*", 2, true,
 		    "iptables-restore v1.8.9 (nf_tables): Couldn't load match `nosuch':No such "
 		    "file or directory\n\n"
@@ -569,136 +414,6 @@ static void test_extract_lines_of_a_large_input(void **state attr_unused)
 	restore_tail_done(&tail);
 }
 
-/* -- locks of old versions */
-
-struct lock_context {
-	struct context *context;
-	char *file, *socket;
-	struct iptables_locks locks;
-};
-
-static void use_locks(struct lock_context *locks, struct context *context, int64_t limit_ns)
-{
-	locks->context = context;
-	locks->file = fake_file(&context->fake, "xtables.lock");
-	locks->socket = xasprintf("portolan-test-%d", (int)getpid());
-	locks->locks = (struct iptables_locks){
-		.file = locks->file,
-		.socket = locks->socket,
-		.retry_ns = 5 * CLOCK_NS_PER_MS,
-		.limit_ns = limit_ns,
-	};
-	open_tool(context, FAMILY_IPV4, "1.6.1");
-	iptables_tool_set_locks(context->tool, &locks->locks);
-}
-
-static void locks_done(struct lock_context *locks)
-{
-	free(locks->file);
-	free(locks->socket);
-}
-
-#define cleanup_locks attr_cleanup(locks_done)
-
-static void test_restore_old_version_takes_both_locks(void **state)
-{
-	cleanup_locks struct lock_context locks = {0};
-	struct xtables_lock mine = {-1, -1};
-	struct answer answer = {0};
-	struct stat st;
-
-	use_locks(&locks, *state, 20 * CLOCK_NS_PER_MS);
-	/* the program sees both locks held; they are not handed down to it */
-	fake_write(&locks.context->fake, "bin/iptables-restore",
-		   "#!/bin/sh\nfake=${0%/bin/*}\necho \"${0##*/} $*\" >>$fake/log\n"
-		   "flock -n $fake/xtables.lock true && exit 9\n"
-		   "grep -q \"@portolan-test-$PPID\\$\" /proc/net/unix || exit 8\nexit 0\n");
-	assert_int_equal(restore(locks.context, NULL, "x", &answer), 1);
-	fake_expect_log(&locks.context->fake, "iptables-restore --noflush --counters\n");
-	assert_int_equal(stat(locks.file, &st), 0);
-	assert_int_equal(st.st_mode & 0777, 0600);
-	/* and both are free again */
-	assert_int_equal(xtables_lock_try(&mine, locks.file, locks.socket, &answer.err), 0);
-	xtables_lock_release(&mine);
-}
-
-static void test_restore_new_version_takes_no_lock(void **state)
-{
-	cleanup_locks struct lock_context locks = {0};
-	struct xtables_lock mine = {-1, -1};
-	struct answer answer = {0};
-
-	use_locks(&locks, *state, 0);
-	assert_int_equal(xtables_lock_try(&mine, locks.file, locks.socket, &answer.err), 0);
-	open_tool(locks.context, FAMILY_IPV4, "1.8.9");
-	iptables_tool_set_locks(locks.context->tool, &locks.locks);
-	assert_int_equal(restore(locks.context, NULL, "x", &answer), 1);
-	xtables_lock_release(&mine);
-}
-
-static void test_restore_all_grab_new_lock_held(void **state)
-{
-	cleanup_locks struct lock_context locks = {0};
-	struct answer answer = {0};
-	int fd;
-
-	use_locks(&locks, *state, 20 * CLOCK_NS_PER_MS);
-	fd = open(locks.file, O_RDONLY | O_CREAT | O_CLOEXEC, 0600);
-	assert_int_equal(flock(fd, LOCK_EX), 0);
-	assert_int_equal(restore(locks.context, NULL, "x", &answer), -EAGAIN);
-	assert_non_null(strstr(answer.err.text, "xtables.lock is held by another program"));
-	fake_expect_log(&locks.context->fake, ""); /* nothing was run */
-	close(fd);
-}
-
-static void test_restore_all_grab_old_lock_held(void **state)
-{
-	cleanup_locks struct lock_context locks = {0};
-	struct xtables_lock other = {-1, -1};
-	struct answer answer = {0};
-	cleanup_free char *other_file = NULL;
-
-	use_locks(&locks, *state, 20 * CLOCK_NS_PER_MS);
-	other_file = fake_file(&locks.context->fake, "other.lock");
-	assert_int_equal(xtables_lock_try(&other, other_file, locks.socket, &answer.err), 0);
-	assert_int_equal(restore(locks.context, NULL, "x", &answer), -EAGAIN);
-	assert_non_null(strstr(answer.err.text, "the iptables lock @portolan-test-"));
-	fake_expect_log(&locks.context->fake, "");
-	xtables_lock_release(&other);
-}
-
-static void release(evutil_socket_t fd attr_unused, short what attr_unused, void *arg)
-{
-	xtables_lock_release(arg);
-}
-
-static void test_restore_waits_for_a_lock(void **state)
-{
-	cleanup_locks struct lock_context locks = {0};
-	struct xtables_lock mine = {-1, -1};
-	struct answer answer = {0};
-	cleanup_text struct text input = {0};
-	struct event_base *loop = event_base_new();
-	const struct timeval soon = {.tv_usec = 30000};
-	struct context *context = *state;
-	struct iptables_tool *tool;
-
-	use_locks(&locks, context, 20 * CLOCK_NS_PER_SECOND);
-	assert_int_equal(xtables_lock_try(&mine, locks.file, locks.socket, &answer.err), 0);
-	assert_int_equal(
-		iptables_tool_open(loop, FAMILY_IPV4, IPTABLES_VARIANT_AUTO, &tool, &context->err),
-		0);
-	iptables_tool_set_locks(tool, &locks.locks);
-	text_str(&input, "x");
-	iptables_tool_restore(tool, NULL, &input, on_done, &answer);
-	event_base_once(loop, -1, EV_TIMEOUT, release, &mine, &soon);
-	event_base_dispatch(loop); /* until nothing is left to do */
-	assert_int_equal(answer.r, 1);
-	assert_int_equal(mine.file, -1);
-	iptables_tool_close(tool);
-	event_base_free(loop);
-}
-
 /* -- order and cancelling */
 
 static void commands_of_a_tool_run_one_after_another(void **state)
@@ -709,7 +424,7 @@ static void commands_of_a_tool_run_one_after_another(void **state)
 	const struct iptables_command list = command(IPTABLES_LIST, "nat", "A");
 	const struct iptables_command remove = command(IPTABLES_DELETE_CHAIN, "nat", "A");
 
-	open_tool(context, FAMILY_IPV4, "1.8.9");
+	open_tool(context, FAMILY_IPV4);
 	iptables_tool_start(context->tool, &create, on_done, &answers[0]);
 	iptables_tool_start(context->tool, &list, on_done, &answers[1]);
 	iptables_tool_start(context->tool, &remove, on_done, &answers[2]);
@@ -729,7 +444,7 @@ static void a_cancelled_job_is_skipped(void **state)
 	const struct iptables_command create = command(IPTABLES_NEW_CHAIN, "nat", "A");
 	struct iptables_job *jobs[3];
 
-	open_tool(context, FAMILY_IPV4, "1.8.9");
+	open_tool(context, FAMILY_IPV4);
 	for (size_t i = 0; i < ARRAY_SIZE(jobs); i++)
 		jobs[i] = iptables_tool_start(context->tool, &create, on_done, &answers[i]);
 	iptables_tool_cancel(context->tool, jobs[0]);
@@ -745,7 +460,7 @@ static void closing_with_jobs_makes_no_callbacks(void **state)
 	struct answer answer = {.r = 77};
 	const struct iptables_command create = command(IPTABLES_NEW_CHAIN, "nat", "A");
 
-	open_tool(context, FAMILY_IPV4, "1.8.9");
+	open_tool(context, FAMILY_IPV4);
 	iptables_tool_start(context->tool, &create, on_done, &answer);
 	iptables_tool_start(context->tool, &create, on_done, &answer);
 	context->tool = iptables_tool_close(context->tool);
@@ -757,37 +472,23 @@ static void closing_with_jobs_makes_no_callbacks(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_new_version_gates),
-		tool_test(test_new_asks_restore_only_below_1_6_2),
 		tool_test(test_new_no_iptables),
-		tool_test(test_new_version_fails_means_no_features),
-		tool_test(test_restore_wait_flag_by_restore_version),
-		tool_test(test_wait_flag_unavailable),
-		tool_test(test_wait_flag_old),
-		tool_test(test_wait_flag_new),
+		tool_test(what_a_tool_says_of_its_version_changes_nothing),
+		tool_test(a_tool_that_is_too_old_is_an_error_in_its_words),
 		tool_test(test_commands_exact_words_ipv4_and_ipv6),
 		tool_test(test_ensure_chain_exit_1_means_exists),
 		tool_test(test_check_rule_exit_semantics),
 		tool_test(test_delete_chain_and_rule_errors),
 		tool_test(test_a_tool_that_vanished_is_an_error),
-		tool_test(test_check_rule_without_check_present),
-		tool_test(test_check_rule_without_check_absent),
-		cmocka_unit_test(test_save_rule_ignores_leading_zeros_of_marks),
 		tool_test(test_save_into_chain_names),
 		tool_test(test_save_into_failure),
 		tool_test(test_restore_words_and_input),
 		tool_test(test_restore_in_pieces),
 		tool_test(test_restore_of_nothing_runs_nothing),
-		tool_test(test_restore_all_wait_backported_restore),
 		tool_test(test_restore_error_names_the_line),
 		cmocka_unit_test(test_restore_error_line_forms),
 		cmocka_unit_test(test_extract_lines_around_an_error),
 		cmocka_unit_test(test_extract_lines_of_a_large_input),
-		tool_test(test_restore_old_version_takes_both_locks),
-		tool_test(test_restore_new_version_takes_no_lock),
-		tool_test(test_restore_all_grab_new_lock_held),
-		tool_test(test_restore_all_grab_old_lock_held),
-		tool_test(test_restore_waits_for_a_lock),
 		tool_test(commands_of_a_tool_run_one_after_another),
 		tool_test(a_cancelled_job_is_skipped),
 		tool_test(closing_with_jobs_makes_no_callbacks),

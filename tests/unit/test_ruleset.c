@@ -16,10 +16,9 @@ static void an_empty_cluster_has_the_skeleton(void **state attr_unused)
 
 	cluster_init(&c, FAMILY_IPV4);
 	cluster_sync(&c);
-	assert_string_equal(
-		c.text, FILTER_CHAINS CHAIN("KUBE-FIREWALL")
-				LOOPBACK_GUARD DROP_INVALID FORWARD_ACCEPT NAT_CHAINS MASQUERADE("")
-					TO_NODE_PORTS(" -m addrtype --dst-type LOCAL") "COMMIT\n");
+	assert_string_equal(c.text, FILTER_CHAINS CHAIN("KUBE-FIREWALL") LOOPBACK_GUARD DROP_INVALID
+					    FORWARD_ACCEPT NAT_CHAINS MASQUERADE TO_NODE_PORTS(
+						    " -m addrtype --dst-type LOCAL") "COMMIT\n");
 	cluster_done(&c);
 }
 
@@ -31,8 +30,8 @@ static void the_skeleton_of_ipv6_has_no_localhost(void **state attr_unused)
 	cluster_sync(&c);
 	assert_string_equal(
 		c.text,
-		FILTER_CHAINS DROP_INVALID FORWARD_ACCEPT NAT_CHAINS MASQUERADE("")
-			TO_NODE_PORTS(" -m addrtype --dst-type LOCAL ! -d ::1/128") "COMMIT\n");
+		FILTER_CHAINS DROP_INVALID FORWARD_ACCEPT NAT_CHAINS MASQUERADE TO_NODE_PORTS(
+			" -m addrtype --dst-type LOCAL ! -d ::1/128") "COMMIT\n");
 	cluster_done(&c);
 }
 
@@ -59,7 +58,7 @@ static const char shop_text[] =
 	CHAIN("KUBE-SVL-" CART)
 	CHAIN(CART_A)
 	CHAIN(CART_B)
-	MASQUERADE(" --random-fully")
+	MASQUERADE
 	"-A KUBE-SERVICES -m comment --comment \"shop/cart:http cluster IP\" -m tcp -p tcp"
 	" -d 10.96.10.20 --dport 80 -j KUBE-SVC-" CART "\n"
 	"-A KUBE-SERVICES -m comment --comment \"shop/cart:http loadbalancer IP\" -m tcp -p tcp"
@@ -113,7 +112,6 @@ static void add_shop(struct cluster *c)
 	struct service *cart = build_service("shop/cart", "10.96.10.20");
 	struct service *audit = build_service("shop/audit", "10.96.10.21");
 
-	c->host.random_fully = true;
 	c->settings.node_ip = build_addr("192.0.2.11");
 	c->settings.detector.cidr = build_prefix("10.244.0.0/16");
 	build_vip(cart, "198.51.100.7");
@@ -190,7 +188,7 @@ static const char overall_text[] =
 	CHAIN("KUBE-FW-" RANGES)
 	CHAIN("KUBE-SVC-" RANGES)
 	CHAIN(RANGES_SEP)
-	MASQUERADE("")
+	MASQUERADE
 	/* cluster IPs come first */
 	"-A KUBE-SERVICES -m comment --comment \"ns1/svc1:p80 cluster IP\" -m tcp -p tcp"
 	" -d 172.30.0.41 --dport 80 -j KUBE-SVC-" PLAIN "\n"

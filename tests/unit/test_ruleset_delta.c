@@ -426,8 +426,7 @@ static void set_ballast(struct life *life, int n)
 static void change_host(struct life *life)
 {
 	struct ruleset_host *host = &life->c.host;
-	bool *const flags[] = {&host->random_fully, &host->be_liberal, &host->nfacct_invalid,
-			       &host->nfacct_localhost};
+	bool *const flags[] = {&host->be_liberal, &host->nfacct_invalid, &host->nfacct_localhost};
 	bool *flag = flags[random_below(&life->random, ARRAY_SIZE(flags))];
 
 	*flag = !*flag;

@@ -23,7 +23,7 @@
 #define HEAD(rules)                          \
 	FILTER_CHAINS CHAIN("KUBE-FIREWALL") \
 		LOOPBACK_GUARD rules DROP_INVALID FORWARD_ACCEPT NAT_CHAINS
-#define FIXED MASQUERADE("")
+#define FIXED MASQUERADE
 #define TAIL  TO_NODE_PORTS(" -m addrtype --dst-type LOCAL") "COMMIT\n"
 
 /* A delta: chains and rules. The last rule of KUBE-SERVICES moves only when others go to the end. */

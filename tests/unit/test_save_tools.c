@@ -298,7 +298,6 @@ static void every_shape(void **state attr_unused)
 
 	for (int family = 0; family < FAMILY_COUNT; family++) {
 		begin(&c, (enum family)family);
-		c.host.random_fully = true;
 		check_with_tools(&c);
 	}
 }

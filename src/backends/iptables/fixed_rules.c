@@ -84,7 +84,7 @@ static void add_postrouting(const struct rule_facts *facts, struct rule_list *li
 
 	rule_init(&rule, TABLE_NAT, CHAIN_POSTROUTING);
 	rule_comment(&rule, "kubernetes service traffic requiring SNAT");
-	rule_masquerade(&rule, facts->host->random_fully);
+	rule_masquerade(&rule, true);
 	rule_list_add(list, &rule);
 }
 

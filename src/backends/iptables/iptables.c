@@ -88,33 +88,6 @@ static int set_up_host(struct backend *backend, struct err *err)
 	return 0;
 }
 
-/*
- * What the programs can do decides which rules there are, also when messages bring them to the kernel.
- * That is asked once in the life of a process, since a sandbox may keep it from starting programs later.
- */
-static int open_tool(struct backend *backend, bool netlink, struct err *err)
-{
-	static struct {
-		bool known, random_fully;
-	} asked[FAMILY_COUNT][IPTABLES_VARIANT_COUNT];
-	const struct settings *settings = backend->settings;
-	__typeof__(&asked[0][0]) memory = &asked[settings->family][backend->variant];
-	int r;
-
-	if (netlink && memory->known) {
-		backend->host.random_fully = memory->random_fully;
-		return 0;
-	}
-	r = iptables_tool_open(backend->loop, settings->family, backend->variant, &backend->tool,
-			       err);
-	if (r < 0)
-		return r;
-	memory->known = true;
-	memory->random_fully = iptables_tool_features(backend->tool)->random_fully;
-	backend->host.random_fully = memory->random_fully;
-	return 0;
-}
-
 static void backend_close(struct backend *backend)
 {
 	if (!backend)
@@ -165,12 +138,16 @@ static int open_writer(struct backend *backend, struct err *err)
 		.events = &backend->events,
 	};
 	int netlink = choose_netlink(backend, err);
-	int r = netlink < 0 ? netlink : open_tool(backend, netlink == 1, err);
+	int r;
 
-	if (r < 0)
-		return r;
+	if (netlink < 0)
+		return netlink;
 	if (netlink == 1)
 		return nft_sync_new(&input, &backend->nft_sync, err);
+	r = iptables_tool_open(backend->loop, backend->settings->family, backend->variant,
+			       &backend->tool, err);
+	if (r < 0)
+		return r;
 	backend->sync = sync_new(backend->tool, backend->ruleset, &backend->host, backend->settings,
 				 nfacct, on_synced, backend);
 	return 0;
@@ -260,15 +237,11 @@ static void backend_sync(struct backend *backend, const struct plan_delta *delta
 
 static unsigned int needs(const struct backend *backend)
 {
-	unsigned int bits = BACKEND_NEEDS_PROGRAMS;
-
 	if (!backend->sync)
 		return 0;
-	if (iptables_tool_features(backend->tool)->restore_wait == IPTABLES_WAIT_NONE)
-		bits |= BACKEND_NEEDS_LOCK;
-	if (backend->variant == IPTABLES_VARIANT_LEGACY)
-		bits |= BACKEND_NEEDS_RAW;
-	return bits;
+	return backend->variant == IPTABLES_VARIANT_LEGACY
+		       ? BACKEND_NEEDS_PROGRAMS | BACKEND_NEEDS_RAW
+		       : BACKEND_NEEDS_PROGRAMS;
 }
 
 static bool syncing(const struct backend *backend)
@@ -342,7 +315,6 @@ static int cleanup(const struct backend_host *host, enum family family, unsigned
 static void render_rules(const struct backend_render *input, struct text *ret)
 {
 	static const struct ruleset_host host = {
-		.random_fully = true,
 		.nfacct_invalid = true,
 		.nfacct_localhost = true,
 	};

@@ -170,8 +170,8 @@ static bool host_changed(const struct ruleset *ruleset)
 	const struct ruleset_host *a = ruleset->host;
 	const struct ruleset_host *b = &ruleset->applied_host;
 
-	return a->random_fully != b->random_fully || a->be_liberal != b->be_liberal ||
-	       a->nfacct_invalid != b->nfacct_invalid || a->nfacct_localhost != b->nfacct_localhost;
+	return a->be_liberal != b->be_liberal || a->nfacct_invalid != b->nfacct_invalid ||
+	       a->nfacct_localhost != b->nfacct_localhost;
 }
 
 void ruleset_begin(struct ruleset *ruleset, const struct plan_delta *delta, int64_t now_ns,

@@ -31,7 +31,6 @@
 
 /* What the running system offers; found out at start. */
 struct ruleset_host {
-	bool random_fully;   /* MASQUERADE --random-fully (iptables 1.6.2) */
 	bool be_liberal;     /* nf_conntrack_tcp_be_liberal was set at start: no INVALID rule */
 	bool nfacct_invalid; /* counters that exist and may be named in rules */
 	bool nfacct_localhost;

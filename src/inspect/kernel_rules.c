@@ -199,58 +199,20 @@ struct stored_chain *kernel_rules_chain(struct kernel_rules *kernel, enum table 
 
 /* -- words of other programs' rules */
 
-struct listing {
-	struct arena *arena;
-	struct stored_chain *chain;
-	size_t n;
-};
-
-/* -P and -N come first, and are no rules. */
-static void on_listed_line(void *arg, const char *line, size_t length attr_unused)
-{
-	struct listing *listing = arg;
-
-	if (!has_prefix(line, "-A "))
-		return;
-	if (listing->n < listing->chain->n)
-		listing->chain->v[listing->n]->text = arena_strdup(listing->arena, line);
-	listing->n++;
-}
-
-static void on_listed(void *arg attr_unused, int r attr_unused, struct err *err attr_unused)
-{
-}
-
-/* Without the programs, or if the chain is another one by now, they have the names of what is not understood. */
 static void list_chain(struct kernel_rules *kernel, struct stored_chain *chain)
 {
-	struct listing listing = {.arena = kernel->rules->arena, .chain = chain};
-	struct iptables_tool *tool = NULL;
-	struct err ignored;
+	const char **words = iptables_tool_words(kernel->rules->family, table_name(chain->table),
+						 chain->name, chain->n, kernel->rules->arena);
 
 	chain->listed = true;
-	if (iptables_tool_open(NULL, kernel->rules->family, IPTABLES_VARIANT_NFT, &tool, &ignored) <
-	    0)
-		return;
-	iptables_tool_list(tool, table_name(chain->table), chain->name, on_listed_line, on_listed,
-			   &listing);
-	iptables_tool_finish(tool);
-	iptables_tool_close(tool);
-	for (size_t i = 0; listing.n != chain->n && i < chain->n; i++)
-		chain->v[i]->text = NULL;
-}
-
-static bool is_understood(const struct stored_rule *rule)
-{
-	for (size_t i = 0; i < rule->n_matches; i++)
-		if (rule->matches[i].kind == MATCH_OTHER)
-			return false;
-	return rule->target.kind != TARGET_OTHER;
+	for (size_t i = 0; words && i < chain->n; i++)
+		chain->v[i]->text = words[i];
 }
 
 const char *kernel_rules_text(struct kernel_rules *kernel, struct stored_chain *chain, size_t at)
 {
-	if (kernel->socket && !chain->listed && !is_understood(chain->v[at]))
+	if (kernel->socket && !chain->listed &&
+	    rule_is_foreign(chain->v[at]->matches, chain->v[at]->n_matches, &chain->v[at]->target))
 		list_chain(kernel, chain);
 	return rule_store_text(kernel->rules, chain, chain->v[at]);
 }

@@ -27,8 +27,8 @@ struct stored_chain *kernel_rules_chain(struct kernel_rules *kernel, enum table 
 const struct stored_chain *kernel_rules_next(const struct kernel_rules *kernel, enum table table,
 					     size_t *at);
 /*
- * The words of a rule, as iptables-save prints them. Those of other programs' rules are the tool's own,
- * as far as it can be had.
+ * The words of a rule, as iptables-save prints them. Those of other programs' rules are the tool's own;
+ * without it they have the names of what is not understood.
  */
 const char *kernel_rules_text(struct kernel_rules *kernel, struct stored_chain *chain, size_t at);
 /* 1: all that was asked for is from one moment; 0: the rules were changed meanwhile; or an error. */

@@ -16,6 +16,7 @@
 #include "kernel/nft_message.h"
 #include "kernel/nft_socket.h"
 #include "xtables/nft_rule.h"
+#include "xtables/rule_text.h"
 
 _Static_assert((int)HOOK_PREROUTING == NF_INET_PRE_ROUTING && (int)HOOK_INPUT == NF_INET_LOCAL_IN &&
 		       (int)HOOK_FORWARD == NF_INET_FORWARD &&
@@ -35,7 +36,6 @@ struct chain_read {
 	bool has_rules; /* they have been asked for */
 	struct rule_read *v;
 	size_t n, capacity;
-	size_t n_lines;      /* of iptables, so far */
 	struct arena *owned; /* holds texts of rules */
 	enum family family;
 	bool is_iptables; /* the words are those of iptables */
@@ -44,8 +44,6 @@ struct chain_read {
 struct trace_rules {
 	enum family family;
 	struct nft_socket *socket;
-	struct iptables_tool *tool; /* NULL: not needed yet, or not to be had */
-	bool tool_tried;
 	struct map chains; /* by key */
 };
 
@@ -140,7 +138,8 @@ static void read_statements(const struct nft_rule *rule, struct trace_rule *ret)
 	}
 }
 
-static void read_iptables(struct arena *arena, const struct rule *rule, struct trace_rule *ret)
+static void read_iptables(struct arena *arena, enum family family, const struct rule *rule,
+			  struct trace_rule *ret)
 {
 	static const enum effect effects[TARGET_COUNT] = {
 		[TARGET_MARK_OR] = EFFECT_MARK,   [TARGET_MARK_XOR] = EFFECT_UNMARK,
@@ -148,8 +147,12 @@ static void read_iptables(struct arena *arena, const struct rule *rule, struct t
 		[TARGET_REJECT] = EFFECT_REJECT,
 	};
 	const struct target *target = &rule->target;
-	char text[ADDR_PORT_TEXT_MAX];
+	char text[ADDR_PORT_TEXT_MAX], words[RULE_TEXT_MAX];
 
+	if (!rule_is_foreign(rule->matches, rule->n_matches, target)) {
+		rule_print(rule, rule_form_save(family), words);
+		ret->text = arena_strdup(arena, words);
+	}
 	ret->effect = target->kind == TARGET_OTHER ? effect_of_name(target->chain)
 						   : effects[target->kind];
 	for (size_t i = 0; i < rule->n_matches; i++) {
@@ -176,7 +179,7 @@ void trace_rules_read(struct arena *arena, enum family family, bool is_iptables,
 	*ret = (struct trace_rule){0};
 	if (is_iptables) {
 		if (nft_rule_read(message, &xtables) == 0)
-			read_iptables(arena, &xtables.rule, ret);
+			read_iptables(arena, family, &xtables.rule, ret);
 		return;
 	}
 	statement_read_rule(arena, family, message, &rule);
@@ -189,7 +192,7 @@ static void forget_rules(void *arg)
 {
 	struct chain_read *chain = arg;
 
-	chain->n = chain->n_lines = 0;
+	chain->n = 0;
 }
 
 static int take_rule(void *arg, const struct nlmsghdr *message, struct err *err attr_unused)
@@ -222,26 +225,6 @@ static void dump_rules(struct trace_rules *rules, const struct nft_trace *event,
 		forget_rules(chain);
 }
 
-/* -- rules as iptables lists them */
-
-/* -P and -N come first, and are no rules. */
-static void on_line(void *arg, const char *line, size_t length attr_unused)
-{
-	struct chain_read *chain = arg;
-
-	if (!has_prefix(line, "-A "))
-		return;
-	if (chain->n_lines < chain->n)
-		chain->v[chain->n_lines].rule.text = arena_strdup(chain->owned, line);
-	chain->n_lines++;
-}
-
-static void on_listed(void *arg, int r, struct err *err attr_unused)
-{
-	if (r < 0)
-		((struct chain_read *)arg)->n_lines = 0;
-}
-
 static bool is_iptables(const struct trace_rules *rules, const struct nft_trace *event)
 {
 	static const char *const tables[] = {"filter", "nat", "mangle", "raw", "security"};
@@ -254,19 +237,21 @@ static bool is_iptables(const struct trace_rules *rules, const struct nft_trace 
 	return false;
 }
 
-static void list_chain(struct trace_rules *rules, const struct nft_trace *event,
+/* Rules of other programs have the words of iptables. */
+static void list_chain(const struct trace_rules *rules, const struct nft_trace *event,
 		       struct chain_read *chain)
 {
-	struct err ignored; /* without the programs, rules are known by their handles */
+	const char **words = NULL;
+	bool foreign = false;
 
-	if (!rules->tool_tried)
-		(void)iptables_tool_open(NULL, rules->family, IPTABLES_VARIANT_NFT, &rules->tool,
-					 &ignored);
-	rules->tool_tried = true;
-	if (!rules->tool)
-		return;
-	iptables_tool_list(rules->tool, event->table, event->chain, on_line, on_listed, chain);
-	iptables_tool_finish(rules->tool);
+	for (size_t i = 0; i < chain->n; i++)
+		foreign = foreign || !chain->v[i].rule.text;
+	if (foreign)
+		words = iptables_tool_words(rules->family, event->table, event->chain, chain->n,
+					    chain->owned);
+	for (size_t i = 0; words && i < chain->n; i++)
+		if (!chain->v[i].rule.text)
+			chain->v[i].rule.text = words[i];
 }
 
 static void read_rules(struct trace_rules *rules, const struct nft_trace *event,
@@ -280,8 +265,6 @@ static void read_rules(struct trace_rules *rules, const struct nft_trace *event,
 	for (size_t i = 0; i < chain->n; i++) {
 		chain->v[i].rule.position = i + 1;
 		chain->v[i].rule.length = chain->n;
-		if (chain->is_iptables && chain->n_lines != chain->n)
-			chain->v[i].rule.text = NULL;
 	}
 	chain->has_rules = true;
 }
@@ -379,7 +362,6 @@ struct trace_rules *trace_rules_free(struct trace_rules *rules)
 		free(chain);
 	}
 	map_done(&rules->chains);
-	iptables_tool_close(rules->tool);
 	nft_socket_free(rules->socket);
 	free(rules);
 	return NULL;

@@ -259,18 +259,6 @@ struct iptables_job *iptables_tool_save(struct iptables_tool *tool, const char *
 	return job_queue(job);
 }
 
-struct iptables_job *iptables_tool_list(struct iptables_tool *tool, const char *table,
-					const char *chain, iptables_line_fn *line,
-					iptables_done_fn *done, void *arg)
-{
-	const struct iptables_command command = {
-		.op = IPTABLES_LIST, .table = table, .chain = chain};
-	struct iptables_job *job = iptables_tool_start(tool, &command, done, arg);
-
-	job->line = line;
-	return job;
-}
-
 static struct iptables_job *new_restore(struct iptables_tool *tool, const char *table,
 					iptables_done_fn *done, void *arg)
 {
@@ -398,4 +386,48 @@ int iptables_tool_call(struct iptables_tool *tool, const struct iptables_command
 	iptables_tool_start(tool, command, call_done, &call);
 	iptables_tool_finish(tool);
 	return call.r;
+}
+
+/* -- the words of a chain's rules */
+
+struct listing {
+	struct arena *arena;
+	const char **lines;
+	size_t n, capacity;
+	bool failed;
+};
+
+/* -P and -N come first, and are no rules. */
+static void on_listed_line(void *arg, const char *line, size_t length attr_unused)
+{
+	struct listing *listing = arg;
+
+	if (!has_prefix(line, "-A "))
+		return;
+	if (listing->n < listing->capacity)
+		listing->lines[listing->n] = arena_strdup(listing->arena, line);
+	listing->n++;
+}
+
+static void on_listed(void *arg, int r, struct err *err attr_unused)
+{
+	((struct listing *)arg)->failed = r < 0;
+}
+
+const char **iptables_tool_words(enum family family, const char *table, const char *chain, size_t n,
+				 struct arena *arena)
+{
+	const struct iptables_command command = {
+		.op = IPTABLES_LIST, .table = table, .chain = chain};
+	struct listing listing = {.arena = arena, .capacity = n};
+	struct iptables_tool *tool = NULL;
+	struct err ignored;
+
+	if (iptables_tool_open(NULL, family, IPTABLES_VARIANT_NFT, &tool, &ignored) < 0)
+		return NULL;
+	listing.lines = arena_array(arena, n, sizeof(*listing.lines));
+	iptables_tool_start(tool, &command, on_listed, &listing)->line = on_listed_line;
+	iptables_tool_finish(tool);
+	iptables_tool_close(tool);
+	return listing.failed || listing.n != n ? NULL : listing.lines;
 }

@@ -23,6 +23,7 @@
 #include "base/text.h"
 #include "base/variant.h"
 
+struct arena;
 struct event_base;
 struct iptables_tool;
 struct iptables_job;
@@ -65,10 +66,6 @@ struct iptables_job *iptables_tool_start(struct iptables_tool *tool,
 /* iptables-save -t TABLE, line by line. */
 struct iptables_job *iptables_tool_save(struct iptables_tool *tool, const char *table,
 					iptables_line_fn *line, iptables_done_fn *done, void *arg);
-/* iptables -S CHAIN -t TABLE, line by line: the rules of one chain as iptables-save prints them. */
-struct iptables_job *iptables_tool_list(struct iptables_tool *tool, const char *table,
-					const char *chain, iptables_line_fn *line,
-					iptables_done_fn *done, void *arg);
 /*
  * iptables-restore --noflush --counters; table NULL: all that the input names. The input is moved
  * away. Nothing is run when it is empty.
@@ -87,3 +84,10 @@ void iptables_tool_cancel(struct iptables_tool *tool, struct iptables_job *job);
 int iptables_tool_call(struct iptables_tool *tool, const struct iptables_command *command,
 		       struct err *err);
 void iptables_tool_finish(struct iptables_tool *tool);
+
+/*
+ * iptables-nft -S CHAIN: the n rules of a chain as iptables-save prints them, an array in the arena. NULL: there are
+ * no such programs, or the chain has another number of rules by now. Blocks.
+ */
+const char **iptables_tool_words(enum family family, const char *table, const char *chain, size_t n,
+				 struct arena *arena);

@@ -34,6 +34,11 @@ const struct match *match_find(const struct match *matches, size_t n, enum match
 	return NULL;
 }
 
+bool rule_is_foreign(const struct match *matches, size_t n, const struct target *target)
+{
+	return target->kind == TARGET_OTHER || match_find(matches, n, MATCH_OTHER);
+}
+
 bool match_has_prefix(const struct match *match)
 {
 	return match->kind == MATCH_SOURCE || match->kind == MATCH_DESTINATION;

@@ -134,6 +134,8 @@ struct rule {
 /* The first of a kind; NULL: none. */
 const struct match *match_find(const struct match *matches, size_t n, enum match_kind kind);
 const struct match *rule_match(const struct rule *rule, enum match_kind kind);
+/* Has it parts that we do not write? */
+bool rule_is_foreign(const struct match *matches, size_t n, const struct target *target);
 bool match_has_prefix(const struct match *match);
 /* The address that it is for; every entry of a Service has its destination. */
 const struct addr *rule_address(const struct rule *rule);

@@ -24,6 +24,7 @@
 #include "kernel/nft_expr.h"
 #include "kernel/nft_message.h"
 #include "xtables/nft_rule.h"
+#include "xtables/rule_text.h"
 
 struct recording {
 	uint32_t words[4096];
@@ -234,11 +235,13 @@ static struct trace_rule effect_of_rule(struct arena *arena, const struct rule *
 {
 	_Alignas(struct nlmsghdr) char buffer[MESSAGE_SIZE] = {0};
 	struct nlmsghdr *message = begin_rule(buffer, NULL);
+	char words[RULE_TEXT_MAX];
 	struct trace_rule ret;
 
 	nft_rule_put(message, FAMILY_IPV4, rule);
 	trace_rules_read(arena, FAMILY_IPV4, true, message, &ret);
-	assert_null(ret.text); /* iptables tells */
+	rule_print(rule, RULE_FORM_SAVE_IPV4, words);
+	assert_string_equal(ret.text, words);
 	return ret;
 }
 

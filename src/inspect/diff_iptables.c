@@ -68,7 +68,7 @@ static bool has_order(const char *name)
 /* "namespace/name" in a comment, which may have ":port" behind; NULL: none. */
 static const char *service_of(struct arena *arena, const struct stored_rule *rule)
 {
-	const struct match *comment = stored_rule_match(rule, MATCH_COMMENT);
+	const struct match *comment = rule_match(&rule->rule, MATCH_COMMENT);
 	const char *at = comment ? comment->text : "";
 
 	while (*at) {
@@ -83,13 +83,12 @@ static const char *service_of(struct arena *arena, const struct stored_rule *rul
 }
 
 /* What is compared: in chains of a Service without the comment. */
-static void compared_value(const struct stored_chain *chain, const struct stored_rule *kept,
-			   struct rule *ret)
+static void compared_value(const struct stored_rule *kept, struct rule *ret)
 {
-	bool comments = !chain_is_per_service(chain->name);
+	bool comments = !chain_is_per_service(kept->rule.chain);
 	size_t n = 0;
 
-	rule_store_value(chain, kept, ret);
+	memcpy(ret, &kept->rule, rule_size(&kept->rule));
 	iptables_rules_strip(ret);
 	for (size_t i = 0; i < ret->n_matches; i++)
 		if (comments || ret->matches[i].kind != MATCH_COMMENT)
@@ -97,12 +96,11 @@ static void compared_value(const struct stored_chain *chain, const struct stored
 	ret->n_matches = n;
 }
 
-static const char *key_of(struct arena *arena, const struct stored_chain *chain,
-			  const struct stored_rule *kept)
+static const char *key_of(struct arena *arena, const struct stored_rule *kept)
 {
 	struct rule rule;
 
-	compared_value(chain, kept, &rule);
+	compared_value(kept, &rule);
 	return arena_printf(arena, "%" PRIx64, rule_hash(&rule));
 }
 
@@ -111,8 +109,8 @@ static bool same_rules(const struct stored_chain *wanted, const struct stored_ch
 	for (size_t i = 0; i < wanted->n && wanted->n == kernel->n; i++) {
 		struct rule a, b;
 
-		compared_value(wanted, wanted->v[i], &a);
-		compared_value(kernel, kernel->v[i], &b);
+		compared_value(wanted->v[i], &a);
+		compared_value(kernel->v[i], &b);
 		if (!rule_equal(&a, &b))
 			return false;
 	}
@@ -121,7 +119,7 @@ static bool same_rules(const struct stored_chain *wanted, const struct stored_ch
 
 static bool leads_to(const struct stored_rule *rule, const char *chain)
 {
-	return rule->target.kind == TARGET_CHAIN && streq(rule->target.chain, chain);
+	return rule->rule.target.kind == TARGET_CHAIN && streq(rule->rule.target.chain, chain);
 }
 
 static void add_wanted(const struct comparison *comparison, const struct stored_chain *chain,
@@ -131,10 +129,9 @@ static void add_wanted(const struct comparison *comparison, const struct stored_
 	size_t n_ways = 0;
 
 	for (size_t i = 0; i < chain->n; i++) {
-		struct diff_text *line =
-			diff_texts_add(ret, key_of(comparison->arena, chain, chain->v[i]),
-				       rule_store_text(comparison->wanted, chain, chain->v[i]),
-				       chain->v[i]->service);
+		struct diff_text *line = diff_texts_add(
+			ret, key_of(comparison->arena, chain->v[i]),
+			rule_store_text(comparison->wanted, chain->v[i]), chain->v[i]->service);
 
 		line->unmet = chain->v[i]->met != walks;
 		line->last = leads_to(chain->v[i], CHAIN_NODEPORTS) && i + 1 == chain->n;
@@ -147,11 +144,12 @@ static void add_wanted(const struct comparison *comparison, const struct stored_
 
 static bool is_foreign(const struct stored_chain *chain, const struct stored_rule *rule)
 {
-	bool leads = rule->target.kind == TARGET_CHAIN || rule->target.kind == TARGET_GOTO;
+	bool leads =
+		rule->rule.target.kind == TARGET_CHAIN || rule->rule.target.kind == TARGET_GOTO;
 
 	if (!is_base(chain->name))
 		return streq(chain->name, CHAIN_KUBELET_FIREWALL);
-	return !leads || !is_ours(chain->table, rule->target.chain);
+	return !leads || !is_ours(chain->table, rule->rule.target.chain);
 }
 
 static void add_kernel(const struct comparison *comparison, struct stored_chain *chain,
@@ -160,7 +158,7 @@ static void add_kernel(const struct comparison *comparison, struct stored_chain 
 	for (size_t i = 0; i < chain->n; i++) {
 		const struct stored_rule *rule = chain->v[i];
 		struct diff_text *text =
-			diff_texts_add(ret, key_of(comparison->arena, chain, rule),
+			diff_texts_add(ret, key_of(comparison->arena, rule),
 				       kernel_rules_text(comparison->kernel, chain, i),
 				       service_of(comparison->arena, rule));
 
@@ -186,7 +184,7 @@ static bool ends_way(const struct target *target)
 /* Is it for connections that are known? The packet in question opens one. */
 static bool is_for_known(const struct stored_rule *rule)
 {
-	const struct match *match = stored_rule_match(rule, MATCH_CTSTATE);
+	const struct match *match = rule_match(&rule->rule, MATCH_CTSTATE);
 
 	return match && !match->invert && match->ctstate &&
 	       !(match->ctstate & ~(unsigned int)(CTSTATE_RELATED | CTSTATE_ESTABLISHED));
@@ -202,11 +200,11 @@ static void put_obstacles(const struct comparison *comparison, struct stored_cha
 	for (size_t i = 0; i < n; i++) {
 		const struct stored_rule *rule = chain->v[i];
 
-		if (is_foreign(chain, rule) && rule->target.kind != TARGET_NONE &&
+		if (is_foreign(chain, rule) && rule->rule.target.kind != TARGET_NONE &&
 		    !is_for_known(rule))
 			diff_put_obstacle(comparison->diff, table_name(chain->table), chain->name,
 					  kernel_rules_text(comparison->kernel, chain, i),
-					  ends_way(&rule->target));
+					  ends_way(&rule->rule.target));
 	}
 }
 
@@ -312,7 +310,7 @@ static bool has_invalid_rule(struct kernel_rules *kernel)
 	const struct stored_chain *chain = kernel_rules_chain(kernel, TABLE_FILTER, CHAIN_FORWARD);
 
 	for (size_t i = 0; chain && i < chain->n; i++) {
-		const struct match *match = stored_rule_match(chain->v[i], MATCH_CTSTATE);
+		const struct match *match = rule_match(&chain->v[i]->rule, MATCH_CTSTATE);
 
 		if (match && match->ctstate & CTSTATE_INVALID)
 			return true;

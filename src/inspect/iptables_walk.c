@@ -73,8 +73,8 @@ static const struct match *first_failing(struct walk *walk, const struct stored_
 {
 	const struct match *dice = NULL;
 
-	for (size_t i = 0; i < rule->n_matches; i++) {
-		const struct match *match = &rule->matches[i];
+	for (size_t i = 0; i < rule->rule.n_matches; i++) {
+		const struct match *match = &rule->rule.matches[i];
 
 		if (match->kind == MATCH_STATISTIC)
 			dice = match;
@@ -133,9 +133,9 @@ static enum masquerade mark_reason(const struct stored_chain *chain, const struc
 	if (kind == CHAIN_KIND_SEP)
 		return MASQUERADE_HAIRPIN;
 	if (kind == CHAIN_KIND_EXT)
-		return stored_rule_match(rule, MATCH_SOURCE_TYPE_LOCAL) ? MASQUERADE_FROM_NODE
+		return rule_match(&rule->rule, MATCH_SOURCE_TYPE_LOCAL) ? MASQUERADE_FROM_NODE
 									: MASQUERADE_EXTERNAL;
-	return stored_rule_match(rule, MATCH_SOURCE) || stored_rule_match(rule, MATCH_INTERFACE)
+	return rule_match(&rule->rule, MATCH_SOURCE) || rule_match(&rule->rule, MATCH_INTERFACE)
 		       ? MASQUERADE_NOT_A_POD
 		       : MASQUERADE_ALL;
 }
@@ -156,7 +156,7 @@ static struct step *note(struct machine *machine, const struct stored_chain *cha
 				       .chain = chain->name,
 				       .position = rule->position,
 				       .length = chain->n,
-				       .rule = rule_store_text(machine->rules, chain, rule),
+				       .rule = rule_store_text(machine->rules, rule),
 				       .target = target,
 				       .identity = rule,
 			       });
@@ -164,7 +164,7 @@ static struct step *note(struct machine *machine, const struct stored_chain *cha
 
 static void note_affinity(struct walk *walk, const struct stored_rule *rule)
 {
-	const struct match *check = stored_rule_match(rule, MATCH_RECENT_CHECK);
+	const struct match *check = rule_match(&rule->rule, MATCH_RECENT_CHECK);
 
 	if (check)
 		walk->outcome->affinity = check->recent.seconds;
@@ -179,10 +179,10 @@ static enum walk_end follow(struct machine *machine, const struct stored_chain *
 			    struct stored_rule *rule)
 {
 	struct stored_chain *next =
-		rule_store_chain(machine->rules, chain->table, rule->target.chain);
-	struct step *step = note(machine, chain, rule, EFFECT_JUMP, rule->target.chain);
+		rule_store_chain(machine->rules, chain->table, rule->rule.target.chain);
+	struct step *step = note(machine, chain, rule, EFFECT_JUMP, rule->rule.target.chain);
 
-	if (streq(rule->target.chain, CHAIN_MARK_MASQ)) {
+	if (streq(rule->rule.target.chain, CHAIN_MARK_MASQ)) {
 		enum masquerade reason = mark_reason(chain, rule);
 
 		step->note = masquerade_words(reason);
@@ -197,9 +197,9 @@ static enum walk_end translate(struct machine *machine, const struct stored_chai
 {
 	char text[ADDR_PORT_TEXT_MAX];
 
-	addr_port_print(&rule->target.dnat.addr, rule->target.dnat.port, text);
+	addr_port_print(&rule->rule.target.dnat.addr, rule->rule.target.dnat.port, text);
 	note(machine, chain, rule, EFFECT_TRANSLATE, arena_strdup(machine->walk->arena, text));
-	walk_translate(machine->walk, &rule->target.dnat.addr, rule->target.dnat.port);
+	walk_translate(machine->walk, &rule->rule.target.dnat.addr, rule->rule.target.dnat.port);
 	return WALK_ACCEPT;
 }
 
@@ -207,13 +207,13 @@ static enum walk_end translate(struct machine *machine, const struct stored_chai
 static enum walk_end set_mark(struct machine *machine, const struct stored_chain *chain,
 			      struct stored_rule *rule)
 {
-	bool unmark = rule->target.kind == TARGET_MARK_XOR;
+	bool unmark = rule->rule.target.kind == TARGET_MARK_XOR;
 
 	note(machine, chain, rule, unmark ? EFFECT_UNMARK : EFFECT_MARK, NULL);
 	if (unmark)
-		machine->walk->mark ^= rule->target.mark;
+		machine->walk->mark ^= rule->rule.target.mark;
 	else
-		machine->walk->mark |= rule->target.mark;
+		machine->walk->mark |= rule->rule.target.mark;
 	return WALK_ON;
 }
 
@@ -221,7 +221,7 @@ static enum walk_end set_mark(struct machine *machine, const struct stored_chain
 static enum walk_end act(struct machine *machine, const struct stored_chain *chain,
 			 struct stored_rule *rule, bool *ret_returns)
 {
-	switch (rule->target.kind) {
+	switch (rule->rule.target.kind) {
 	case TARGET_CHAIN:
 		return follow(machine, chain, rule);
 	case TARGET_ACCEPT:

@@ -211,10 +211,9 @@ static void list_chain(struct kernel_rules *kernel, struct stored_chain *chain)
 
 const char *kernel_rules_text(struct kernel_rules *kernel, struct stored_chain *chain, size_t at)
 {
-	if (kernel->socket && !chain->listed &&
-	    rule_is_foreign(chain->v[at]->matches, chain->v[at]->n_matches, &chain->v[at]->target))
+	if (kernel->socket && !chain->listed && rule_is_foreign(&chain->v[at]->rule))
 		list_chain(kernel, chain);
-	return rule_store_text(kernel->rules, chain, chain->v[at]);
+	return rule_store_text(kernel->rules, chain->v[at]);
 }
 
 /* -- */

@@ -149,7 +149,7 @@ static void read_iptables(struct arena *arena, enum family family, const struct 
 	const struct target *target = &rule->target;
 	char text[ADDR_PORT_TEXT_MAX], words[RULE_TEXT_MAX];
 
-	if (!rule_is_foreign(rule->matches, rule->n_matches, target)) {
+	if (!rule_is_foreign(rule)) {
 		rule_print(rule, rule_form_save(family), words);
 		ret->text = arena_strdup(arena, words);
 	}

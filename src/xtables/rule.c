@@ -26,17 +26,14 @@ bool table_parse(const char *name, enum table *ret)
 	return false;
 }
 
-const struct match *match_find(const struct match *matches, size_t n, enum match_kind kind)
+size_t rule_size(const struct rule *rule)
 {
-	for (size_t i = 0; i < n; i++)
-		if (matches[i].kind == kind)
-			return &matches[i];
-	return NULL;
+	return offsetof(struct rule, matches) + rule->n_matches * sizeof(rule->matches[0]);
 }
 
-bool rule_is_foreign(const struct match *matches, size_t n, const struct target *target)
+bool rule_is_foreign(const struct rule *rule)
 {
-	return target->kind == TARGET_OTHER || match_find(matches, n, MATCH_OTHER);
+	return rule->target.kind == TARGET_OTHER || rule_match(rule, MATCH_OTHER);
 }
 
 bool match_has_prefix(const struct match *match)
@@ -46,7 +43,10 @@ bool match_has_prefix(const struct match *match)
 
 const struct match *rule_match(const struct rule *rule, enum match_kind kind)
 {
-	return match_find(rule->matches, rule->n_matches, kind);
+	for (size_t i = 0; i < rule->n_matches; i++)
+		if (rule->matches[i].kind == kind)
+			return &rule->matches[i];
+	return NULL;
 }
 
 /* Only what is used is set: a rule is built some 100,000 times in a row. */

@@ -131,11 +131,12 @@ struct rule {
 		matches[RULE_MATCH_MAX]; /* last: those of a list have no more than they need */
 };
 
+/* Bytes, without the matches that it does not have. */
+size_t rule_size(const struct rule *rule);
 /* The first of a kind; NULL: none. */
-const struct match *match_find(const struct match *matches, size_t n, enum match_kind kind);
 const struct match *rule_match(const struct rule *rule, enum match_kind kind);
 /* Has it parts that we do not write? */
-bool rule_is_foreign(const struct match *matches, size_t n, const struct target *target);
+bool rule_is_foreign(const struct rule *rule);
 bool match_has_prefix(const struct match *match);
 /* The address that it is for; every entry of a Service has its destination. */
 const struct addr *rule_address(const struct rule *rule);

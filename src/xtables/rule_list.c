@@ -92,11 +92,9 @@ static struct rule_chain *find_for(const struct rule_list *list, const struct ru
 
 void rule_list_add(struct rule_list *list, const struct rule *rule)
 {
-	size_t matches = rule->n_matches * sizeof(rule->matches[0]);
 	struct rule_chain *chain = find_for(list, rule);
 	struct rule_item *item =
-		arena_alloc(list->arena, offsetof(struct rule_item, rule) +
-						 offsetof(struct rule, matches) + matches);
+		arena_alloc(list->arena, offsetof(struct rule_item, rule) + rule_size(rule));
 
 	fiber_breathe(); /* one Service may have 300,000 rules */
 	if (!chain)
@@ -104,7 +102,7 @@ void rule_list_add(struct rule_list *list, const struct rule *rule)
 	list->used = item->chain = chain;
 	item->subject = list->subject;
 	item->group = list->group;
-	memcpy((void *)&item->rule, rule, offsetof(struct rule, matches) + matches);
+	memcpy((void *)&item->rule, rule, rule_size(rule));
 	append(list, chain, item);
 	*list->last_item = item;
 	list->last_item = &item->next;

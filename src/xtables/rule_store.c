@@ -31,20 +31,20 @@ struct stored_chain *rule_store_open_chain(struct rule_store *store, enum table 
 
 /* -- a rule that outlives its call */
 
-static struct stored_rule *store_rule(struct rule_store *store, const struct rule *rule)
+static struct stored_rule *store_rule(struct rule_store *store, const struct rule *rule,
+				      const char *chain)
 {
-	size_t size = rule->n_matches * sizeof(rule->matches[0]);
-	struct stored_rule *stored = arena_alloc(store->arena, sizeof(*stored) + size);
+	struct stored_rule *stored =
+		arena_alloc(store->arena, offsetof(struct stored_rule, rule) + rule_size(rule));
+	struct rule *copy = (struct rule *)&stored->rule;
 
 	stored->service = store->service;
-	stored->target = rule->target;
+	memcpy(copy, rule, rule_size(rule));
+	copy->chain = chain;
 	if (rule->target.kind == TARGET_CHAIN || rule->target.kind == TARGET_GOTO ||
 	    rule->target.kind == TARGET_OTHER)
-		stored->target.chain = arena_strdup(store->arena, rule->target.chain);
-	stored->n_matches = rule->n_matches;
-	memcpy(stored->matches, rule->matches, size);
-	for (struct match *match = stored->matches; match < stored->matches + stored->n_matches;
-	     match++)
+		copy->target.chain = arena_strdup(store->arena, rule->target.chain);
+	for (struct match *match = copy->matches; match < copy->matches + copy->n_matches; match++)
 		if (!match_has_prefix(match) && match->text)
 			match->text = arena_strdup(store->arena, match->text);
 	return stored;
@@ -57,7 +57,7 @@ static struct stored_rule *add_rule(struct rule_store *store, const struct rule 
 
 	array_grow(&chain->v, &chain->capacity, chain->n, sizeof(*chain->v));
 	memmove(&chain->v[at + 1], &chain->v[at], (chain->n - at) * sizeof(*chain->v));
-	chain->v[at] = store_rule(store, rule);
+	chain->v[at] = store_rule(store, rule, chain->name);
 	chain->n++;
 	for (size_t i = at; i < chain->n; i++)
 		chain->v[i]->position = i + 1;
@@ -72,20 +72,6 @@ struct stored_rule *rule_store_add(struct rule_store *store, const struct rule *
 void rule_store_prepend(struct rule_store *store, const struct rule *rule)
 {
 	add_rule(store, rule, true);
-}
-
-const struct match *stored_rule_match(const struct stored_rule *rule, enum match_kind kind)
-{
-	return match_find(rule->matches, rule->n_matches, kind);
-}
-
-void rule_store_value(const struct stored_chain *chain, const struct stored_rule *stored,
-		      struct rule *ret)
-{
-	rule_init(ret, chain->table, chain->name);
-	ret->n_matches = stored->n_matches;
-	memcpy(ret->matches, stored->matches, stored->n_matches * sizeof(stored->matches[0]));
-	ret->target = stored->target;
 }
 
 /* -- the writer */
@@ -106,10 +92,7 @@ static void tell_remove_rule(struct txn *txn, const struct rule *rule)
 	struct stored_chain *chain = rule_store_open_chain(store, rule->table, rule->chain);
 
 	for (size_t i = 0; i < chain->n; i++) {
-		struct rule value;
-
-		rule_store_value(chain, chain->v[i], &value);
-		if (!rule_equal(&value, rule))
+		if (!rule_equal(&chain->v[i]->rule, rule))
 			continue;
 		chain->n--;
 		memmove(&chain->v[i], &chain->v[i + 1], (chain->n - i) * sizeof(*chain->v));
@@ -151,16 +134,13 @@ struct txn *rule_store_txn(struct rule_store *store)
 
 /* -- texts */
 
-const char *rule_store_text(struct rule_store *store, const struct stored_chain *chain,
-			    struct stored_rule *stored)
+const char *rule_store_text(struct rule_store *store, struct stored_rule *stored)
 {
-	struct rule rule;
 	char text[RULE_TEXT_MAX];
 
 	if (stored->text)
 		return stored->text;
-	rule_store_value(chain, stored, &rule);
-	rule_print(&rule, rule_form_save(store->family), text);
+	rule_print(&stored->rule, rule_form_save(store->family), text);
 	stored->text = arena_strdup(store->arena, text);
 	return stored->text;
 }
@@ -200,11 +180,8 @@ static void save_rules(const struct rule_store *store, const struct stored_chain
 {
 	for (size_t i = 0; chain && i < chain->n; i++) {
 		char line[RULE_TEXT_MAX];
-		struct rule rule;
-		size_t n;
+		size_t n = rule_print(&chain->v[i]->rule, rule_form_save(store->family), line);
 
-		rule_store_value(chain, chain->v[i], &rule);
-		n = rule_print(&rule, rule_form_save(store->family), line);
 		line[n++] = '\n';
 		text_add(ret, line, n);
 	}

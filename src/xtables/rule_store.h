@@ -24,9 +24,8 @@ struct stored_rule {
 	const char *text;    /* as iptables-save prints it; NULL: it was not asked for yet */
 	size_t position;     /* in its chain, from 1 */
 	uint64_t met;        /* by which walk, the last of them; 0: by none */
-	struct target target;
-	size_t n_matches;
-	struct match matches[];
+	const struct rule
+		rule; /* has room for its own matches and no more: never copied by value */
 };
 
 struct stored_chain {
@@ -60,14 +59,8 @@ struct stored_chain *rule_store_open_chain(struct rule_store *store, enum table 
 struct stored_rule *rule_store_add(struct rule_store *store, const struct rule *rule);
 void rule_store_prepend(struct rule_store *store, const struct rule *rule);
 
-/* A rule as a value, which borrows the texts of the stored one. */
-void rule_store_value(const struct stored_chain *chain, const struct stored_rule *stored,
-		      struct rule *ret);
 /* As iptables-save prints it. */
-const char *rule_store_text(struct rule_store *store, const struct stored_chain *chain,
-			    struct stored_rule *stored);
-const struct match *stored_rule_match(const struct stored_rule *rule,
-				      enum match_kind kind); /* the first; NULL: none */
+const char *rule_store_text(struct rule_store *store, struct stored_rule *stored);
 
 /*
  * All of them as iptables-save (1.8.9, nf_tables) shows them: user chains sorted by name, counters zero,

@@ -296,7 +296,7 @@ static struct kernel_rules *save(struct rule_store *rules, char *(*change)(const
 			kernel_rules_line(saved, name);
 			for (size_t i = 0; i < chain->n; i++) {
 				cleanup_free char *line =
-					change(rule_store_text(rules, chain, chain->v[i]));
+					change(rule_store_text(rules, chain->v[i]));
 
 				if (line)
 					kernel_rules_line(saved, line);

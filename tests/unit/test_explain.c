@@ -505,7 +505,7 @@ static void list_rules(struct world *world, struct kernel_rules *saved,
 			snprintf(head, sizeof(head), ":%s - [0:0]", chain->name);
 			kernel_rules_line(saved, head);
 			for (size_t i = 0; i < chain->n; i++)
-				change(saved, rule_store_text(rules, chain, chain->v[i]));
+				change(saved, rule_store_text(rules, chain->v[i]));
 		}
 	}
 	kernel_rules_line(saved, "COMMIT");

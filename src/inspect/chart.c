@@ -69,8 +69,3 @@ struct chart *chart_free(struct chart *chart)
 	free(chart);
 	return NULL;
 }
-
-void chart_cleanup(struct chart **chart)
-{
-	*chart = chart_free(*chart);
-}

@@ -98,5 +98,5 @@ enum chart_format {
 int chart_format_parse(const char *name, enum chart_format *ret); /* -EINVAL for others */
 void chart_write(const struct chart *chart, enum chart_format format, struct text *out);
 
-void chart_cleanup(struct chart **chart);
+DEFINE_CLEANUP(chart)
 #define cleanup_chart attr_cleanup(chart_cleanup)

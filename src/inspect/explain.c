@@ -299,8 +299,3 @@ struct explanation *explanation_free(struct explanation *explanation)
 	free(explanation);
 	return NULL;
 }
-
-void explanation_cleanup(struct explanation **explanation)
-{
-	explanation_free(*explanation);
-}

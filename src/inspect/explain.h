@@ -102,7 +102,7 @@ struct explanation {
 
 struct explanation *explain_packet(struct explain *explain, const struct packet *packet);
 struct explanation *explanation_free(struct explanation *explanation); /* accepts NULL */
-void explanation_cleanup(struct explanation **explanation);
+DEFINE_CLEANUP(explanation)
 #define cleanup_explanation attr_cleanup(explanation_cleanup)
 
 /* Do all outcomes end at a backend? */

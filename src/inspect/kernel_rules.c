@@ -40,11 +40,6 @@ struct kernel_rules *kernel_rules_free(struct kernel_rules *kernel)
 	return NULL;
 }
 
-void kernel_rules_cleanup(struct kernel_rules **kernel)
-{
-	kernel_rules_free(*kernel);
-}
-
 const struct stored_chain *kernel_rules_next(const struct kernel_rules *kernel, enum table table,
 					     size_t *at)
 {

@@ -17,7 +17,7 @@ struct kernel_rules;
 int kernel_rules_open(enum family family, enum iptables_variant variant, struct kernel_rules **ret,
 		      struct err *err);
 struct kernel_rules *kernel_rules_free(struct kernel_rules *kernel); /* accepts NULL */
-void kernel_rules_cleanup(struct kernel_rules **kernel);
+DEFINE_CLEANUP(kernel_rules)
 #define cleanup_kernel_rules attr_cleanup(kernel_rules_cleanup)
 
 /* NULL: there is none, or it could not be read, which kernel_rules_end() tells. */

@@ -132,8 +132,3 @@ struct packet_path *packet_path_free(struct packet_path *path)
 		arena_free(path->arena);
 	return NULL;
 }
-
-void packet_path_cleanup(struct packet_path **path)
-{
-	packet_path_free(*path);
-}

@@ -154,11 +154,6 @@ struct nft_batch *nft_batch_free(struct nft_batch *batch)
 	return NULL;
 }
 
-void nft_batch_cleanup(struct nft_batch **batch)
-{
-	*batch = nft_batch_free(*batch);
-}
-
 static void forget_failure(struct nft_batch *batch)
 {
 	batch->n_refusals = 0;

@@ -30,7 +30,7 @@ struct nlmsghdr;
 
 struct nft_batch *nft_batch_new(void);
 struct nft_batch *nft_batch_free(struct nft_batch *batch); /* accepts NULL, returns NULL */
-void nft_batch_cleanup(struct nft_batch **batch);
+DEFINE_CLEANUP(nft_batch)
 void nft_batch_reset(struct nft_batch *batch); /* empty, as new */
 
 #define cleanup_nft_batch attr_cleanup(nft_batch_cleanup)

@@ -273,11 +273,6 @@ struct nft_listener *nft_listener_free(struct nft_listener *listener)
 	return NULL;
 }
 
-void nft_listener_cleanup(struct nft_listener **listener)
-{
-	*listener = nft_listener_free(*listener);
-}
-
 /* -- leaving for a while */
 
 /* The next listener in that namespace, from the first or the one behind another on. */

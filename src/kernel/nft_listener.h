@@ -36,7 +36,7 @@ int nft_listener_open(struct event_base *loop, uint32_t own_port,
 		      const struct nft_listener_events *events, void *arg,
 		      struct nft_listener **ret, struct err *err);
 struct nft_listener *nft_listener_free(struct nft_listener *listener); /* accepts NULL */
-void nft_listener_cleanup(struct nft_listener **listener);
+DEFINE_CLEANUP(nft_listener)
 
 #define cleanup_nft_listener attr_cleanup(nft_listener_cleanup)
 

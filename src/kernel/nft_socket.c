@@ -55,11 +55,6 @@ struct nft_socket *nft_socket_free(struct nft_socket *socket)
 	return NULL;
 }
 
-void nft_socket_cleanup(struct nft_socket **socket)
-{
-	*socket = nft_socket_free(*socket);
-}
-
 int nft_socket_open(struct nft_socket **ret, struct err *err)
 {
 	cleanup_nft_socket struct nft_socket *socket = xcalloc(1, sizeof(*socket));

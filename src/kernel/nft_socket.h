@@ -22,7 +22,7 @@ struct iovec;
 /* In the network namespace of the caller. */
 int nft_socket_open(struct nft_socket **ret, struct err *err);
 struct nft_socket *nft_socket_free(struct nft_socket *socket); /* accepts NULL, returns NULL */
-void nft_socket_cleanup(struct nft_socket **socket);
+DEFINE_CLEANUP(nft_socket)
 
 #define cleanup_nft_socket attr_cleanup(nft_socket_cleanup)
 

@@ -242,11 +242,6 @@ struct nft_tracer *nft_tracer_free(struct nft_tracer *tracer)
 	return NULL;
 }
 
-void nft_tracer_cleanup(struct nft_tracer **tracer)
-{
-	*tracer = nft_tracer_free(*tracer);
-}
-
 int nft_tracer_fd(const struct nft_tracer *tracer)
 {
 	return mnl_socket_get_fd(tracer->ear);

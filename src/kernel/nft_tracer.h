@@ -53,7 +53,7 @@ struct nft_tracer_spec {
 /* -EPERM: CAP_NET_ADMIN is missing; -EOPNOTSUPP: the kernel knows no owned tables, or no trace. */
 int nft_tracer_open(const struct nft_tracer_spec *spec, struct nft_tracer **ret, struct err *err);
 struct nft_tracer *nft_tracer_free(struct nft_tracer *tracer); /* accepts NULL, returns NULL */
-void nft_tracer_cleanup(struct nft_tracer **tracer);
+DEFINE_CLEANUP(nft_tracer)
 #define cleanup_nft_tracer attr_cleanup(nft_tracer_cleanup)
 
 int nft_tracer_fd(const struct nft_tracer *tracer);

@@ -70,13 +70,6 @@ void siphash_add(struct siphash *hash, const void *data, size_t n)
 	hash->rest = part_word(at, n);
 }
 
-void siphash_word(struct siphash *hash, uint64_t word)
-{
-	assert(hash->n % sizeof(word) == 0);
-	hash->n += sizeof(word);
-	add_word(hash, word);
-}
-
 uint64_t siphash_end(struct siphash *hash)
 {
 	add_word(hash, hash->rest | (uint64_t)hash->n << 56);

@@ -16,8 +16,6 @@ struct siphash {
 
 void siphash_init(struct siphash *hash, const uint64_t key[2]);
 void siphash_add(struct siphash *hash, const void *data, size_t n);
-/* Adds eight bytes where the number of bytes so far is a multiple of eight: the low end first. */
-void siphash_word(struct siphash *hash, uint64_t word);
 uint64_t siphash_end(struct siphash *hash);
 
 uint64_t siphash(const uint64_t key[2], const void *data, size_t n);

@@ -51,7 +51,8 @@ static struct endpoint_count count_port(const struct model *model, const struct 
 	return count;
 }
 
-struct endpoint_count overview_count(const struct model *model, const struct service *service)
+/* Of the port that has most, in the first family: a pod counts once. */
+static struct endpoint_count count_most(const struct model *model, const struct service *service)
 {
 	struct endpoint_count most = {0};
 
@@ -144,7 +145,7 @@ static void add_text(struct columns *columns, struct text *text)
 static void add_service(const struct model *model, const struct service *service,
 			struct columns *columns)
 {
-	struct endpoint_count count = overview_count(model, service);
+	struct endpoint_count count = count_most(model, service);
 	cleanup_text struct text text = {0};
 
 	columns_add(columns, service->ns);
@@ -218,7 +219,7 @@ static void put_source_ranges(struct doc *doc, const struct service *service)
 
 static void put_service(const struct model *model, const struct service *service, struct doc *doc)
 {
-	struct endpoint_count count = overview_count(model, service);
+	struct endpoint_count count = count_most(model, service);
 	struct addr ips[FAMILY_COUNT];
 	size_t n = 0;
 

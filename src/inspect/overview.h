@@ -24,9 +24,6 @@ struct endpoint_count {
 	size_t total, ready, local;
 };
 
-/* Of the port that has most, in the Service's first family: a pod counts once. */
-struct endpoint_count overview_count(const struct model *model, const struct service *service);
-
 /* Sorted by key; an array for the caller to free. name_space NULL or "": all. */
 struct service **overview_services(const struct model *model, const char *name_space,
 				   size_t *ret_n);

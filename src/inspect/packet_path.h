@@ -101,7 +101,6 @@ struct outcome {
 	struct addr backend; /* PACKET_VERDICT_BACKEND */
 	uint16_t backend_port;
 	enum masquerade masquerade;
-	bool mark_unused; /* marked, but it never left this node, so that the mark had no effect */
 	struct step *steps;
 	size_t n_steps;
 	size_t translated_at; /* index of the step, n_steps: none */
@@ -122,7 +121,7 @@ struct packet_path {
 #define PACKET_PATH_OUTCOMES_MAX 65536
 
 struct packet_path *packet_path_free(struct packet_path *path); /* accepts NULL, returns NULL */
-void packet_path_cleanup(struct packet_path **path);
+DEFINE_CLEANUP(packet_path)
 #define cleanup_packet_path attr_cleanup(packet_path_cleanup)
 
 /* Steps of two outcomes that mean the same rule and the same element. */

@@ -169,7 +169,6 @@ static void run(const struct walk_ops *ops, void *rules, struct walk *walk)
 	else
 		outcome->verdict =
 			walk->translated ? PACKET_VERDICT_BACKEND : PACKET_VERDICT_PASSED;
-	outcome->mark_unused = walk->mark && outcome->masquerade == MASQUERADE_NONE;
 	outcome->translated_at = MIN(outcome->translated_at, outcome->n_steps);
 }
 

@@ -24,11 +24,6 @@ uint32_t nft_expr_address_offset(enum family family, bool source)
 	return source ? offset : offset + (uint32_t)addr_bytes(family);
 }
 
-uint8_t nft_expr_port_unreachable(enum family family)
-{
-	return family == FAMILY_IPV4 ? ICMP_PORT_UNREACH : ICMPV6_PORT_UNREACH;
-}
-
 /* -- the frame of every expression: its name, and a nest for its attributes */
 
 struct frame {
@@ -121,7 +116,7 @@ void nft_expr_random(struct nlmsghdr *m, uint32_t reg, uint32_t modulus)
 }
 
 /* fib daddr type: [ fib daddr type => reg 1 ] */
-void nft_expr_fib_type(struct nlmsghdr *m, uint32_t reg, uint32_t flag)
+static void put_fib_type(struct nlmsghdr *m, uint32_t reg, uint32_t flag)
 {
 	struct frame frame = begin(m, "fib");
 
@@ -182,7 +177,7 @@ void nft_expr_local(struct nlmsghdr *m, uint32_t reg, uint32_t flag)
 {
 	uint32_t local = RTN_LOCAL;
 
-	nft_expr_fib_type(m, reg, flag);
+	put_fib_type(m, reg, flag);
 	nft_expr_cmp(m, reg, NFT_CMP_EQ, &local, sizeof(local));
 }
 
@@ -355,7 +350,8 @@ void nft_expr_reject(struct nlmsghdr *m, enum family family)
 	struct frame frame = begin(m, "reject");
 
 	nft_put_u32(m, NFTA_REJECT_TYPE, NFT_REJECT_ICMP_UNREACH);
-	mnl_attr_put_u8(m, NFTA_REJECT_ICMP_CODE, nft_expr_port_unreachable(family));
+	mnl_attr_put_u8(m, NFTA_REJECT_ICMP_CODE,
+			family == FAMILY_IPV4 ? ICMP_PORT_UNREACH : ICMPV6_PORT_UNREACH);
 	end(m, frame);
 }
 

@@ -31,8 +31,6 @@
 
 /* Where an address begins in the header of its family. */
 uint32_t nft_expr_address_offset(enum family family, bool source);
-/* The code of "port unreachable" in the ICMP of a family. */
-uint8_t nft_expr_port_unreachable(enum family family);
 
 /* -- loads: what comes into a register */
 
@@ -44,7 +42,6 @@ void nft_expr_meta(struct nlmsghdr *m, uint32_t reg, uint32_t key);        /* en
 void nft_expr_ct(struct nlmsghdr *m, uint32_t reg, uint32_t key);          /* enum nft_ct_keys */
 void nft_expr_ct_original(struct nlmsghdr *m, uint32_t reg, uint32_t key); /* before translation */
 void nft_expr_random(struct nlmsghdr *m, uint32_t reg, uint32_t modulus);
-void nft_expr_fib_type(struct nlmsghdr *m, uint32_t reg, uint32_t flag); /* enum nft_fib_flags */
 void nft_expr_value(struct nlmsghdr *m, uint32_t reg, const void *bytes, size_t n);
 /* & mask ^ xor, in the same register; xor NULL: zeros. At most 16 bytes. */
 void nft_expr_bitwise(struct nlmsghdr *m, uint32_t reg, const void *mask, const void * xor,

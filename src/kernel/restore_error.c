@@ -69,7 +69,8 @@ size_t restore_error_line(const char *said)
 	return 0;
 }
 
-void restore_error_trim(char *said)
+/* Cuts off the advice to read the manual. */
+static void trim(char *said)
 {
 	char *advice = strstr(said, "Try `");
 
@@ -102,7 +103,7 @@ int restore_error_check(const char *what, const struct process_result *result,
 
 	if (result->error == 0 && result->exit_code == 0)
 		return 0;
-	restore_error_trim(said);
+	trim(said);
 	trimmed.errors = said;
 	line = restore_tail_line(tail, number);
 	if (!line)

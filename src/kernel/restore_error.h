@@ -29,8 +29,6 @@ char *restore_tail_line(const struct restore_tail *tail, size_t n);
 
 /* The number of the line that the tool's words name; 0: none. */
 size_t restore_error_line(const char *said);
-/* The tool's words without its advice to read the manual: cut in place. */
-void restore_error_trim(char *said);
 /* As process_check(), with the line quoted; its neighbours go to the debug log. */
 int restore_error_check(const char *what, const struct process_result *result,
 			const struct restore_tail *tail, struct err *err);

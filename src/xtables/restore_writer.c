@@ -101,20 +101,6 @@ void restore_writer_finish(struct restore_writer *writer, struct text *ret)
 	}
 }
 
-size_t restore_rule_line(const struct rule *rule, char line[RULE_TEXT_MAX])
-{
-	return rule_print(rule, RULE_FORM_RESTORE, line);
-}
-
-void restore_rule_words(const struct rule *rule, struct text *ret)
-{
-	char line[RULE_TEXT_MAX];
-	char *end = put_rule_words(line, rule, RULE_FORM_RESTORE);
-
-	if (end > line)
-		text_add(ret, line + 1, (size_t)(end - line - 1));
-}
-
 char **restore_rule_argv(const struct rule *rule, struct arena *arena, size_t *ret_n)
 {
 	char line[RULE_TEXT_MAX];

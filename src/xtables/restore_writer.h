@@ -25,14 +25,7 @@ void restore_writer_done(struct restore_writer *writer);
 void restore_writer_finish(struct restore_writer *writer, struct text *ret);
 
 /*
- * One rule as "-A CHAIN words", without a newline but with a NUL; its length. Two rules of a table
- * are the same when their lines are.
- */
-size_t restore_rule_line(const struct rule *rule, char line[RULE_TEXT_MAX]);
-/* One rule as a line without "-A CHAIN" and newline: the words behind it. */
-void restore_rule_words(const struct rule *rule, struct text *ret);
-/*
- * The same as separate arguments, as a command line needs them (a comment is one word without
+ * A rule's words as separate arguments, as a command line needs them (a comment is one word without
  * quotes): a NULL-terminated array in `arena`, chain not included.
  */
 char **restore_rule_argv(const struct rule *rule, struct arena *arena, size_t *ret_n);

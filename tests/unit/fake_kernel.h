@@ -184,7 +184,7 @@ static void fake_txn_rule(struct txn *txn, const struct rule *rule)
 	struct fake_txn *fake = (struct fake_txn *)txn;
 	char line[RULE_TEXT_MAX];
 
-	restore_rule_line(rule, line);
+	rule_print(rule, RULE_FORM_RESTORE, line);
 	fake_txn_check(fake, line);
 	fake_append(fake->kernel, rule->table, line);
 }
@@ -194,7 +194,7 @@ static void fake_txn_insert_rule(struct txn *txn, const struct rule *rule)
 	struct fake_txn *fake = (struct fake_txn *)txn;
 	char line[RULE_TEXT_MAX];
 
-	restore_rule_line(rule, line);
+	rule_print(rule, RULE_FORM_RESTORE, line);
 	fake_txn_check(fake, line);
 	fake_add(fake->kernel, rule->table, line, true);
 }
@@ -204,7 +204,7 @@ static void fake_txn_remove_rule(struct txn *txn, const struct rule *rule)
 	struct fake_txn *fake = (struct fake_txn *)txn;
 	char line[RULE_TEXT_MAX];
 
-	restore_rule_line(rule, line);
+	rule_print(rule, RULE_FORM_RESTORE, line);
 	fake_txn_check(fake, line);
 	fake_remove(fake->kernel, rule->table, line);
 }

@@ -270,10 +270,10 @@ static void digests_differ_where_words_do(void **state attr_unused)
 		words = xcalloc(shapes.n, sizeof(*words));
 		digests = xcalloc(shapes.n, sizeof(*digests));
 		for (size_t i = 0; i < shapes.n; i++) {
-			cleanup_text struct text text = {0};
+			char line[RULE_TEXT_MAX];
 
-			restore_rule_words(&shapes.rules[i], &text);
-			words[i] = text_dup(&text);
+			*put_rule_words(line, &shapes.rules[i], RULE_FORM_RESTORE) = '\0';
+			words[i] = xstrdup(line);
 			digests[i] = rule_hash(&shapes.rules[i]);
 		}
 		for (size_t i = 0; i < shapes.n; i++)
@@ -569,10 +569,10 @@ static void read_back(enum family family, const struct rule *rule)
 	assert_string_equal(read.table, table_name(rule->table));
 	assert_string_equal(read.rule.chain, rule->chain);
 	if (!rule_equal(&read.rule, rule)) {
-		cleanup_text struct text text = {0};
+		char line[RULE_TEXT_MAX];
 
-		restore_rule_words(rule, &text);
-		fail_msg("\"%s\" reads as another", text_dup(&text));
+		rule_print(rule, RULE_FORM_RESTORE, line);
+		fail_msg("\"%s\" reads as another", line);
 	}
 }
 

@@ -12,12 +12,12 @@ static void begin(struct rule *rule)
 
 static void check_words(const struct rule *rule, const char *expected)
 {
-	cleanup_text struct text text = {0};
-	cleanup_free char *words = NULL;
+	cleanup_free char *line =
+		xasprintf("-A %s%s%s", rule->chain, *expected ? " " : "", expected);
+	char words[RULE_TEXT_MAX];
 
-	restore_rule_words(rule, &text);
-	words = text_dup(&text);
-	assert_string_equal(words, expected);
+	rule_print(rule, RULE_FORM_RESTORE, words);
+	assert_string_equal(words, line);
 }
 
 static void a_comment_is_quoted_when_it_holds_a_blank(void **state attr_unused)

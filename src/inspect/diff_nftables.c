@@ -7,6 +7,8 @@
 #include <stdlib.h>
 
 #include "backends/nftables/layout.h"
+#include "backends/nftables/localhost/localhost_policy.h"
+#include "backends/nftables/named_counter.h"
 #include "backends/nftables/state.h"
 #include "backends/nftables/statement_read.h"
 #include "backends/nftables/statement_text.h"
@@ -19,12 +21,14 @@
 
 struct comparison {
 	struct diff *diff;
+	const struct settings *settings;
 	struct nftables_rules *wanted;
 	struct nft_socket *socket;
 	enum family family;
 	struct arena *arena;   /* of texts and names, until the end */
 	struct map chains;     /* struct kernel_chain by name */
 	struct map containers; /* "map" or "set" by name */
+	struct table_counters counters;
 };
 
 struct kernel_chain {
@@ -128,7 +132,12 @@ static int read_table(struct comparison *comparison, struct err *err)
 						       .message = take_container};
 	int r = dump(comparison, NFT_MSG_GETCHAIN, NULL, &chains, comparison, err);
 
-	return r < 0 ? r : dump(comparison, NFT_MSG_GETSET, NULL, &containers, comparison, err);
+	if (r == 0)
+		r = dump(comparison, NFT_MSG_GETSET, NULL, &containers, comparison, err);
+	if (r == 0)
+		r = table_read_counters(comparison->socket, comparison->family,
+					&comparison->counters, err);
+	return r;
 }
 
 /* -- rules */
@@ -401,6 +410,16 @@ static void compare_clients(const struct comparison *comparison)
 	}
 }
 
+/* One of the layout's own that these settings ask for, not one of a service port. */
+static bool is_fixed(const struct comparison *comparison, const char *name)
+{
+	enum container container;
+	uint32_t number;
+
+	return container_parse(name, &container, &number) && container < CONTAINER_FIXED_COUNT &&
+	       layout_has_container(comparison->settings, container);
+}
+
 static void add_containers(const struct comparison *comparison)
 {
 	cleanup_free const char **names = sorted_keys(&comparison->containers);
@@ -408,13 +427,25 @@ static void add_containers(const struct comparison *comparison)
 	for (size_t i = 0; i < comparison->containers.count; i++) {
 		const struct diff_place place =
 			place_of(comparison, map_get(&comparison->containers, names[i]), names[i]);
-		enum container known;
-		uint32_t number;
 
-		if ((!container_parse(names[i], &known, &number) ||
-		     known >= CONTAINER_FIXED_COUNT) &&
+		if (!is_fixed(comparison, names[i]) &&
 		    !map_get(&comparison->wanted->clients, names[i]))
 			put_chain(comparison, &place, '+', NULL, NULL);
+	}
+}
+
+/* What they have counted does not count. */
+static void compare_counters(const struct comparison *comparison)
+{
+	for (enum protocol i = 0; i < PROTOCOL_COUNT; i++) {
+		bool wanted = localhost_is_refused(comparison->settings, i);
+		char name[NAMED_COUNTER_MAX];
+		struct diff_place place;
+
+		named_counter_name(i, name);
+		place = place_of(comparison, "counter", name);
+		if (wanted != comparison->counters.there[i])
+			put_chain(comparison, &place, wanted ? '-' : '+', NULL, NULL);
 	}
 }
 
@@ -425,11 +456,13 @@ static int compare_all(struct comparison *comparison, struct err *err)
 	if (r == 0)
 		r = compare_chains(comparison, err);
 	for (enum container c = 0; r == 0 && c < CONTAINER_FIXED_COUNT; c++)
-		if (is_asked(comparison->wanted, c))
+		if (layout_has_container(comparison->settings, c) &&
+		    is_asked(comparison->wanted, c))
 			r = compare_container(comparison, c, err);
 	if (r == 0 && comparison->wanted->walks == 0) {
 		compare_clients(comparison);
 		add_containers(comparison);
+		compare_counters(comparison);
 	}
 	map_done(&comparison->chains);
 	map_done(&comparison->containers);
@@ -467,8 +500,11 @@ int diff_nftables(struct diff *diff, const struct settings *settings,
 	cleanup_arena struct arena *arena = arena_new(65536);
 	attr_cleanup(rules_cleanup) struct nftables_rules *wanted =
 		nftables_rules_new(settings->family);
-	struct comparison comparison = {
-		.diff = diff, .wanted = wanted, .family = settings->family, .arena = arena};
+	struct comparison comparison = {.diff = diff,
+					.settings = settings,
+					.wanted = wanted,
+					.family = settings->family,
+					.arena = arena};
 	int r = nft_socket_open(&socket, err);
 
 	if (r == 0)

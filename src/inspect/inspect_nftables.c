@@ -38,7 +38,9 @@ static bool is_certain(const struct step *planned)
 {
 	const struct element *element = planned->element_identity;
 
-	return element && element->container < CONTAINER_AFFINITY_IDS &&
+	return element &&
+	       (element->container < CONTAINER_AFFINITY_IDS ||
+		element->container == CONTAINER_LOCALHOST_REJECTS) &&
 	       !container_has_slots((enum container)element->container);
 }
 

@@ -334,6 +334,7 @@ static enum flow end_rule(struct machine *machine, struct progress *progress,
 		*ret_end = finish(machine, progress, EFFECT_DROP, WALK_DROP);
 		return FLOW_LEAVE;
 	case STATEMENT_REJECT:
+	case STATEMENT_RESET:
 		*ret_end = finish(machine, progress, EFFECT_REJECT, WALK_REJECT);
 		return FLOW_LEAVE;
 	case STATEMENT_MASQUERADE:
@@ -385,6 +386,7 @@ static enum flow execute(struct machine *machine, struct progress *progress,
 		return FLOW_NEXT;
 	case STATEMENT_NOTE_FULL: /* there is room for a client who is new */
 	case STATEMENT_FORGET:
+	case STATEMENT_NAMED_COUNTER:
 		return FLOW_NEXT;
 	case STATEMENT_MASQUERADE:
 	case STATEMENT_JUMP:
@@ -392,6 +394,7 @@ static enum flow execute(struct machine *machine, struct progress *progress,
 	case STATEMENT_RETURN:
 	case STATEMENT_DROP:
 	case STATEMENT_REJECT:
+	case STATEMENT_RESET:
 		return end_rule(machine, progress, statement, ret_end);
 	default:
 		if (holds(machine, progress, statement) != statement->not )

@@ -122,7 +122,7 @@ static void read_statements(const struct nft_rule *rule, struct trace_rule *ret)
 	static const enum effect effects[STATEMENT_COUNT] = {
 		[STATEMENT_SET_MARK] = EFFECT_MARK,  [STATEMENT_UPDATE] = EFFECT_REMEMBER,
 		[STATEMENT_DNAT] = EFFECT_TRANSLATE, [STATEMENT_MASQUERADE] = EFFECT_MASQUERADE,
-		[STATEMENT_REJECT] = EFFECT_REJECT,
+		[STATEMENT_REJECT] = EFFECT_REJECT,  [STATEMENT_RESET] = EFFECT_REJECT,
 	};
 
 	for (size_t i = 0; i < rule->n; i++) {

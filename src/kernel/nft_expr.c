@@ -316,6 +316,16 @@ void nft_expr_counter(struct nlmsghdr *m)
 	end(m, frame);
 }
 
+/* counter name "X": [ objref type 1 name X ] */
+void nft_expr_named_counter(struct nlmsghdr *m, const char *name)
+{
+	struct frame frame = begin(m, "objref");
+
+	nft_put_u32(m, NFTA_OBJREF_IMM_TYPE, NFT_OBJECT_COUNTER);
+	mnl_attr_put_strz(m, NFTA_OBJREF_IMM_NAME, name);
+	end(m, frame);
+}
+
 /* update @NAME { ip saddr timeout 3h : meta priority }:
  * [ dynset update reg_key 1 set NAME timeout 10800000ms sreg_data 9 ] */
 void nft_expr_dynset(struct nlmsghdr *m, const struct nft_expr_update *update)
@@ -352,6 +362,15 @@ void nft_expr_reject(struct nlmsghdr *m, enum family family)
 	nft_put_u32(m, NFTA_REJECT_TYPE, NFT_REJECT_ICMP_UNREACH);
 	mnl_attr_put_u8(m, NFTA_REJECT_ICMP_CODE,
 			family == FAMILY_IPV4 ? ICMP_PORT_UNREACH : ICMPV6_PORT_UNREACH);
+	end(m, frame);
+}
+
+/* reject with tcp reset: [ reject type 1 ] */
+void nft_expr_reset(struct nlmsghdr *m)
+{
+	struct frame frame = begin(m, "reject");
+
+	nft_put_u32(m, NFTA_REJECT_TYPE, NFT_REJECT_TCP_RST);
 	end(m, frame);
 }
 

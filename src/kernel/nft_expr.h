@@ -66,6 +66,7 @@ void nft_expr_meta_set(struct nlmsghdr *m, uint32_t reg, uint32_t key);
 void nft_expr_dnat(struct nlmsghdr *m, enum family family, uint32_t addr, uint32_t port);
 void nft_expr_masquerade(struct nlmsghdr *m, uint32_t flags); /* NF_NAT_RANGE_* */
 void nft_expr_counter(struct nlmsghdr *m);
+void nft_expr_named_counter(struct nlmsghdr *m, const char *name);
 
 struct nft_expr_update {
 	uint32_t op; /* enum nft_dynset_ops */
@@ -80,6 +81,7 @@ void nft_expr_dynset(struct nlmsghdr *m, const struct nft_expr_update *update);
 
 void nft_expr_verdict(struct nlmsghdr *m, int code, const char *chain); /* NULL: none is named */
 void nft_expr_reject(struct nlmsghdr *m, enum family family);
+void nft_expr_reset(struct nlmsghdr *m); /* reject, of TCP */
 void nft_expr_target(struct nlmsghdr *m, const char *name, uint32_t revision, const void *info,
 		     size_t size);
 

@@ -8,8 +8,11 @@ void node_ports_init(struct node_ports *node_ports, enum family family, const st
 		     size_t n_cidrs)
 {
 	*node_ports = (struct node_ports){.cidrs = xcalloc(n_cidrs + 1, sizeof(*cidrs))};
-	for (size_t i = 0; i < n_cidrs && !node_ports->match_all; i++) {
+	for (size_t i = 0; i < n_cidrs; i++) {
 		if (cidrs[i].addr.family != family)
+			continue;
+		node_ports->names_loopback |= addr_is_loopback(&cidrs[i].addr);
+		if (node_ports->match_all)
 			continue;
 		node_ports->match_all = cidrs[i].length == 0;
 		node_ports->cidrs[node_ports->n_cidrs++] = cidrs[i];

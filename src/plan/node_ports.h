@@ -12,6 +12,7 @@
 
 struct node_ports {
 	bool match_all;
+	bool names_loopback; /* some CIDR begins with a loopback address; the zero CIDR does not */
 	struct prefix *cidrs;
 	size_t n_cidrs; /* at least 1 */
 };

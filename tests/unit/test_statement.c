@@ -107,6 +107,7 @@ static const struct writer_ops checking = {.chain = skip_chain, .rule = check_ru
 static void check_layout(enum family family, const struct detector *detector, bool masquerade_all)
 {
 	struct settings settings = {.family = family,
+				    .mode.localhost_proxy = true,
 				    .masquerade_mark = 0x4000,
 				    .masquerade_all = masquerade_all,
 				    .detector = *detector};
@@ -192,6 +193,7 @@ static struct statement any_statement(enum family family, enum statement_kind ki
 
 	switch (kind) {
 	case STATEMENT_PROTOCOL:
+	case STATEMENT_NAMED_COUNTER:
 		statement.protocol = throw(PROTOCOL_COUNT);
 		break;
 	case STATEMENT_SOURCE:

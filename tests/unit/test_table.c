@@ -50,7 +50,7 @@ static void make_ours(enum family family)
 
 	batch_writer_init(&writer, family, LAYOUT_TABLE, batch);
 	batch_writer_table(&writer, LAYOUT_COMMENT);
-	layout_containers(&writer.writer);
+	layout_containers(&writer.writer, &(struct settings){.family = family});
 	batch_writer_done(&writer);
 	if (nft_batch_commit(socket_, batch, 0, NULL, NULL, &err) < 0)
 		fail_msg("%s", err.text);
@@ -302,7 +302,7 @@ static void write_layout(struct recorder *recorder, const struct settings *setti
 						 .comment = "a/b"};
 	struct writer *writer = &recorder->writer;
 
-	layout_fixed_chains(writer);
+	layout_fixed_chains(writer, settings);
 	for (uint32_t n = 1; n < 4; n += 2)
 		for (enum chain_id id = CHAIN_PICK; id < CHAIN_PICKS_END; id++)
 			layout_numbered(writer, settings, (struct chain){id, n});

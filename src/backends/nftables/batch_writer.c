@@ -8,6 +8,7 @@
 #include <linux/netfilter/nf_tables.h>
 #include <stdlib.h>
 
+#include "backends/nftables/named_counter.h"
 #include "backends/nftables/statement_put.h"
 #include "backends/nftables/user_data.h"
 #include "kernel/nft_batch.h"
@@ -284,6 +285,43 @@ void batch_writer_delete_clients(struct batch_writer *writer, enum container con
 	mnl_attr_put_strz(m, NFTA_SET_NAME, name);
 }
 
+/* nft delete map ip kube-proxy NAME */
+void batch_writer_delete_container(struct batch_writer *writer, enum container container)
+{
+	batch_writer_delete_clients(writer, container, 0);
+}
+
+/* -- counters */
+
+static struct nlmsghdr *about_counter(struct batch_writer *writer, uint16_t type, uint16_t flags,
+				      enum protocol protocol)
+{
+	struct nlmsghdr *m = message(writer, type, flags, NFTA_OBJ_TABLE);
+	char name[NAMED_COUNTER_MAX];
+
+	named_counter_name(protocol, name);
+	mnl_attr_put_strz(m, NFTA_OBJ_NAME, name);
+	nft_put_u32(m, NFTA_OBJ_TYPE, NFT_OBJECT_COUNTER);
+	return m;
+}
+
+/* nft add counter ip kube-proxy NAME: one that is there keeps what it has counted */
+static void write_counter(struct writer *writer, enum protocol protocol)
+{
+	struct nlmsghdr *m = about_counter(of(writer), NFT_MSG_NEWOBJ, NLM_F_CREATE, protocol);
+	struct nlattr *data = mnl_attr_nest_start(m, NFTA_OBJ_DATA);
+
+	mnl_attr_put_u64(m, NFTA_COUNTER_BYTES, 0);
+	mnl_attr_put_u64(m, NFTA_COUNTER_PACKETS, 0);
+	mnl_attr_nest_end(m, data);
+}
+
+/* nft delete counter ip kube-proxy NAME */
+void batch_writer_delete_counter(struct batch_writer *writer, enum protocol protocol)
+{
+	about_counter(writer, NFT_MSG_DELOBJ, 0, protocol);
+}
+
 /* -- elements */
 
 static void put_verdict(struct nlmsghdr *m, const struct element *element)
@@ -459,6 +497,7 @@ void batch_owners_done(struct batch_owners *owners)
 static const struct writer_ops ops = {
 	.container = write_container,
 	.clients = write_clients,
+	.counter = write_counter,
 	.chain = write_chain,
 	.rule = write_rule,
 	.add = write_add,

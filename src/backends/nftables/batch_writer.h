@@ -53,6 +53,8 @@ void batch_writer_delete_table(struct batch_writer *writer);               /* it
 void batch_writer_flush_rules(struct batch_writer *writer);                /* of all chains */
 void batch_writer_flush_chain(struct batch_writer *writer, struct chain chain);
 void batch_writer_flush_container(struct batch_writer *writer, enum container container);
+void batch_writer_delete_container(struct batch_writer *writer, enum container container);
+void batch_writer_delete_counter(struct batch_writer *writer, enum protocol protocol);
 void batch_writer_delete_chain(struct batch_writer *writer, const char *name);
 void batch_writer_delete_clients(struct batch_writer *writer, enum container container,
 				 uint32_t number);

@@ -27,6 +27,9 @@ enum chain_id {
 	CHAIN_CLUSTER_IPS_CHECK,
 	CHAIN_REJECT,
 	CHAIN_REMEMBER,
+	CHAIN_LOCALHOST_REJECT, /* and the protocol; while the layout has them: layout_has_chain() */
+	CHAIN_LOCALHOST_REJECT_UDP,
+	CHAIN_LOCALHOST_REJECT_SCTP,
 	/* the ways of a packet, keyed by destination, and once more by node port: see chain_for() */
 	CHAIN_TO_CLUSTER,
 	CHAIN_NODEPORT_TO_CLUSTER,

@@ -39,6 +39,7 @@ const struct container_type container_types[CONTAINER_COUNT] = {
 	[CONTAINER_AFFINITY_ENDPOINTS] = {"member-endpoints", "endpoints that clients are led to, by id", {FIELD_ID}, DATA_ENDPOINT},
 	[CONTAINER_LOCAL_AFFINITY_ENDPOINTS] = {"local-member-endpoints", "endpoints of this node that clients are led to, by id", {FIELD_ID}, DATA_ENDPOINT},
 	[CONTAINER_FULL_CLIENTS] = {"full-clients", "service ports whose maps of clients are full, written by packets", {FIELD_ID}, DATA_NONE, .dynamic = true},
+	[CONTAINER_LOCALHOST_REJECTS] = {"localhost-nodeport-reject-ports", "localhost NodePorts rejected by kube-proxy", {NODEPORT}, DATA_VERDICT},
 	[CONTAINER_CLIENTS] = {"clients", "clients and the ids of their endpoints, written by packets", {ADDRESS}, DATA_ID, .dynamic = true},
 	[CONTAINER_LOCAL_CLIENTS] = {"local-clients", "the same for destinations with endpoints of this node only", {ADDRESS}, DATA_ID, .dynamic = true},
 };

@@ -44,8 +44,9 @@ enum container {
 	CONTAINER_AFFINITY_MEMBERS, /* id and endpoint to the endpoint's id, and the way back */
 	CONTAINER_AFFINITY_ENDPOINTS,
 	CONTAINER_LOCAL_AFFINITY_ENDPOINTS,
-	CONTAINER_FULL_CLIENTS, /* endpoints' ids that a client was not remembered with */
-	CONTAINER_FIXED_COUNT,  /* those above are always there */
+	CONTAINER_FULL_CLIENTS,      /* endpoints' ids that a client was not remembered with */
+	CONTAINER_LOCALHOST_REJECTS, /* while the layout has it: layout_has_container() */
+	CONTAINER_FIXED_COUNT,       /* those above are always there */
 	/* one for each service port with affinity, by its number: client to endpoint's id */
 	CONTAINER_CLIENTS = CONTAINER_FIXED_COUNT,
 	CONTAINER_LOCAL_CLIENTS,

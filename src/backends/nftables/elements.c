@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "backends/nftables/affinity_ids.h"
+#include "backends/nftables/localhost/localhost_policy.h"
 
 /* -- destinations */
 
@@ -304,6 +305,20 @@ void elements_of_destination(const struct slotted_port *port, const struct desti
 		put_firewall(&target, port->plan);
 	if (decision.first && elements_have_affinity(port->plan))
 		put_affinity_id(&target, id);
+}
+
+void elements_of_localhost(const struct settings *settings, const struct destination *destination,
+			   element_fn *fn, void *arg)
+{
+	const struct target target = {.destination = destination, .fn = fn, .arg = arg};
+	enum protocol protocol = destination->protocol;
+	struct element element;
+
+	if (!destination->node_port || !localhost_is_refused(settings, protocol))
+		return;
+	begin_key(&element, &target, CONTAINER_LOCALHOST_REJECTS, CONTAINER_LOCALHOST_REJECTS);
+	element_goto(&element, (enum chain_id)(CHAIN_LOCALHOST_REJECT + protocol), 0);
+	fn(arg, &element);
 }
 
 /* -- elements of a service port, and shared ones */

@@ -28,6 +28,9 @@ bool elements_have_local_affinity(const struct port_plan *port);
  */
 void elements_of_destination(const struct slotted_port *port, const struct destination *destination,
 			     uint32_t id, bool slots, element_fn *fn, void *arg);
+/* What settings alone make of it, behind the others in the order of elements: a NodePort is refused on localhost. */
+void elements_of_localhost(const struct settings *settings, const struct destination *destination,
+			   element_fn *fn, void *arg);
 void elements_of_port(const struct port_plan *port, struct affinity_ids *ids, element_fn *fn,
 		      void *arg);
 /* Above all ids that were given: affinity_ids.h. */

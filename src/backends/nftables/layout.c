@@ -3,6 +3,8 @@
 
 #include <assert.h>
 
+#include "backends/nftables/localhost/localhost_policy.h"
+
 /*
  * The way of a packet (names without "nodeport-", which has the same once more):
  *
@@ -59,16 +61,44 @@ static void put_rule(struct writer *writer, struct chain chain, const char *comm
 		.kind = STATEMENT_SET_MARK, .number = (s)->masquerade_mark \
 	}
 
-void layout_containers(struct writer *writer)
+static bool is_localhost_chain(enum chain_id id)
 {
-	for (enum container i = 0; i < CONTAINER_FIXED_COUNT; i++)
-		writer->ops->container(writer, i);
+	return id >= CHAIN_LOCALHOST_REJECT && id <= CHAIN_LOCALHOST_REJECT_SCTP;
 }
 
-void layout_fixed_chains(struct writer *writer)
+static enum protocol localhost_protocol(enum chain_id id)
+{
+	return (enum protocol)(id - CHAIN_LOCALHOST_REJECT);
+}
+
+static_assert(CHAIN_LOCALHOST_REJECT_SCTP - CHAIN_LOCALHOST_REJECT == PROTOCOL_SCTP,
+	      "a chain for each protocol, in their order");
+
+bool layout_has_container(const struct settings *settings, enum container container)
+{
+	return container != CONTAINER_LOCALHOST_REJECTS || localhost_is_on(settings);
+}
+
+bool layout_has_chain(const struct settings *settings, enum chain_id id)
+{
+	return !is_localhost_chain(id) || localhost_is_refused(settings, localhost_protocol(id));
+}
+
+void layout_containers(struct writer *writer, const struct settings *settings)
+{
+	for (enum container i = 0; i < CONTAINER_FIXED_COUNT; i++)
+		if (layout_has_container(settings, i))
+			writer->ops->container(writer, i);
+	for (enum protocol i = 0; i < PROTOCOL_COUNT; i++)
+		if (localhost_is_refused(settings, i))
+			writer->ops->counter(writer, i);
+}
+
+void layout_fixed_chains(struct writer *writer, const struct settings *settings)
 {
 	for (enum chain_id id = 0; id < CHAIN_FIXED_COUNT; id++)
-		writer->ops->chain(writer, (struct chain){.id = id});
+		if (layout_has_chain(settings, id))
+			writer->ops->chain(writer, (struct chain){.id = id});
 }
 
 /* -- conditions that depend on settings */
@@ -82,19 +112,6 @@ static struct statement detected(const struct detector *detector, bool local)
 				  .not = !local,
 				  .is_prefix = detector->kind == DETECTOR_INTERFACE,
 				  .interface = detector->interface};
-}
-
-static struct prefix loopback(enum family family)
-{
-	struct prefix prefix = {.addr.family = (uint8_t)family, .length = addr_bits(family)};
-
-	if (family == FAMILY_IPV4) {
-		prefix.addr.bytes[0] = 127;
-		prefix.length = 8;
-	} else {
-		prefix.addr.bytes[15] = 1;
-	}
-	return prefix;
 }
 
 /* -- chains at hooks */
@@ -152,13 +169,13 @@ static void node_port_rule(struct writer *writer, const struct settings *setting
 		RULE(id, NULL, {.kind = STATEMENT_TO_NODE},
 		     {.kind = STATEMENT_DESTINATION,
 		      .not = true,
-		      .prefix = loopback(settings->family)},
+		      .prefix = localhost_prefix(settings->family)},
 		     vmap);
 	else if (settings->node_ports.match_all) /* input: it is for this node */
 		RULE(id, NULL,
 		     {.kind = STATEMENT_DESTINATION,
 		      .not = true,
-		      .prefix = loopback(settings->family)},
+		      .prefix = localhost_prefix(settings->family)},
 		     vmap);
 	else
 		RULE(id, NULL,
@@ -166,6 +183,42 @@ static void node_port_rule(struct writer *writer, const struct settings *setting
 		      .container = CONTAINER_NODEPORT_IPS,
 		      .key = {OPERAND_DADDR}},
 		     vmap);
+}
+
+/*
+ * What is sent to localhost is answered nowhere above. Refused here it is before a program of this node sees it that
+ * listens on the same port, as far as the protocol is one that is refused.
+ */
+static void node_port_check_rules(struct writer *writer, const struct settings *settings)
+{
+	enum chain_id id = CHAIN_NODEPORT_ENDPOINTS_CHECK;
+
+	node_port_rule(writer, settings, id, CONTAINER_NO_ENDPOINT_NODEPORTS);
+	if (localhost_is_on(settings))
+		RULE(id, NULL,
+		     {.kind = STATEMENT_DESTINATION, .prefix = localhost_prefix(settings->family)},
+		     {.kind = STATEMENT_VMAP,
+		      .container = CONTAINER_LOCALHOST_REJECTS,
+		      NODEPORT_KEY});
+}
+
+/*
+ * A connect() over the loopback does not heed an ICMP error, because it has its socket locked while the packet is on its
+ * way: with `reject` alone, which kube-proxy has, a TCP client hears of the refusal a second later, from its second SYN.
+ */
+static void localhost_rules(struct writer *writer, const struct settings *settings,
+			    enum chain_id id)
+{
+	const struct statement count = {.kind = STATEMENT_NAMED_COUNTER,
+					.protocol = localhost_protocol(id)};
+
+	if (!layout_has_chain(settings, id))
+		return;
+	if (count.protocol == PROTOCOL_TCP)
+		RULE(id, NULL, {.kind = STATEMENT_PROTOCOL, .protocol = PROTOCOL_TCP}, count,
+		     {.kind = STATEMENT_RESET});
+	else
+		RULE(id, NULL, count, {.kind = STATEMENT_REJECT});
 }
 
 static void services_rules(struct writer *writer, const struct settings *settings)
@@ -354,7 +407,12 @@ void layout_rules(struct writer *writer, const struct layout_facts *facts, enum 
 		      DESTINATION_KEY});
 		break;
 	case CHAIN_NODEPORT_ENDPOINTS_CHECK:
-		node_port_rule(writer, settings, id, CONTAINER_NO_ENDPOINT_NODEPORTS);
+		node_port_check_rules(writer, settings);
+		break;
+	case CHAIN_LOCALHOST_REJECT:
+	case CHAIN_LOCALHOST_REJECT_UDP:
+	case CHAIN_LOCALHOST_REJECT_SCTP:
+		localhost_rules(writer, settings, id);
 		break;
 	case CHAIN_CLUSTER_IPS_CHECK:
 		cluster_ips_check_rules(writer, facts);

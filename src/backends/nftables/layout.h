@@ -27,9 +27,12 @@ struct layout_facts {
 	bool affinity; /* some service port has it */
 };
 
-void layout_containers(struct writer *writer);
-void layout_fixed_chains(struct writer *writer);
-/* The rules of a fixed chain, which is there and empty. */
+/* Some of what is called fixed is there only if an operator asked for it. */
+bool layout_has_container(const struct settings *settings, enum container container);
+bool layout_has_chain(const struct settings *settings, enum chain_id id);
+void layout_containers(struct writer *writer, const struct settings *settings); /* and counters */
+void layout_fixed_chains(struct writer *writer, const struct settings *settings);
+/* The rules of a fixed chain, which is there and empty, or which the layout does not have. */
 void layout_rules(struct writer *writer, const struct layout_facts *facts, enum chain_id id);
 /* A chain with a number, and its rules. The chains that it leads to must be there: pick-1, pick-n. */
 void layout_numbered(struct writer *writer, const struct settings *settings, struct chain chain);

@@ -43,8 +43,8 @@ static void write_all(struct batch_writer *writer, const struct settings *settin
 	struct writer *base = &writer->writer;
 
 	batch_writer_table(writer, LAYOUT_COMMENT);
-	layout_containers(base);
-	layout_fixed_chains(base);
+	layout_containers(base, settings);
+	layout_fixed_chains(base, settings);
 	for (enum chain_id id = 0; id < CHAIN_FIXED_COUNT; id++)
 		layout_rules(base, &facts, id);
 	for (enum chain_id id = CHAIN_PICK; id < CHAIN_PICKS_END; id++)

@@ -2,6 +2,7 @@
 #include "backends/nftables/script.h"
 
 #include "backends/nftables/layout.h"
+#include "backends/nftables/named_counter.h"
 #include "backends/nftables/state.h"
 #include "backends/nftables/statement_text.h"
 
@@ -45,6 +46,15 @@ static void write_container(struct writer *writer, enum container container)
 	declare(writer, &(struct clients_map){.container = container,
 					      .size = CONTAINER_FULL_SIZE,
 					      .comment = container_types[container].comment});
+}
+
+static void write_counter(struct writer *writer, enum protocol protocol)
+{
+	char name[NAMED_COUNTER_MAX];
+
+	named_counter_name(protocol, name);
+	begin(writer, "add counter");
+	text_printf(text_of(writer), "%s\n", name);
 }
 
 static void write_chain(struct writer *writer, struct chain chain)
@@ -107,6 +117,7 @@ void script_writer_finish(struct script_writer *script)
 static const struct writer_ops ops = {
 	.container = write_container,
 	.clients = declare,
+	.counter = write_counter,
 	.chain = write_chain,
 	.rule = write_rule,
 	.add = write_add,
@@ -136,7 +147,7 @@ void script_render(const struct settings *settings, const struct plan_delta *del
 						 .addresses = addresses,
 						 .n_addresses = n_addresses});
 	script_writer_init(&script, settings->family, ret);
-	layout_containers(&script.writer);
+	layout_containers(&script.writer, settings);
 	state_write_chains(state, &script.writer);
 	state_write_elements(state, &script.writer);
 	script_writer_finish(&script);

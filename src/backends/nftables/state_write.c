@@ -24,6 +24,17 @@ static void tell_owner(struct writer *writer, const struct port_plan *port)
 		writer->ops->owner(writer, port);
 }
 
+/* What the owner of a destination has there. */
+static void each_element_of_claim(struct state *state, const struct slotted_plan *plan,
+				  const struct claim *claim, bool slots, element_fn *fn, void *arg)
+{
+	const struct slotted_port port = slots_port(plan, claim->port);
+
+	elements_of_destination(&port, &claim->destination, state_id_of(state, port.plan), slots,
+				fn, arg);
+	elements_of_localhost(state->settings, &claim->destination, fn, arg);
+}
+
 static void each_element_of_port(struct state *state, const struct port_plan *port,
 				 struct writer *writer, element_fn *fn, void *arg)
 {
@@ -43,11 +54,10 @@ static void each_element(struct state *state, bool slots, struct writer *writer,
 
 	while ((claimed = map_next(&state->claims.destinations, &at))) {
 		const struct claim *owner = claimed->first;
-		const struct slotted_port port = slots_port(&owner->service->next, owner->port);
+		const struct slotted_plan *plan = &owner->service->next;
 
-		tell_owner(writer, port.plan);
-		elements_of_destination(&port, &owner->destination, state_id_of(state, port.plan),
-					slots, fn, arg);
+		tell_owner(writer, &plan->plan->ports[owner->port]);
+		each_element_of_claim(state, plan, owner, slots, fn, arg);
 	}
 	at = 0;
 	while ((service = map_next(&state->services, &at)))
@@ -67,7 +77,7 @@ void state_write_chains(struct state *state, struct writer *writer)
 {
 	const struct layout_facts facts = facts_of(state);
 
-	layout_fixed_chains(writer);
+	layout_fixed_chains(writer, state->settings);
 	for (enum chain_id id = 0; id < CHAIN_FIXED_COUNT; id++)
 		layout_rules(writer, &facts, id);
 	pick_chains_begin(&state->pick_chains);
@@ -137,18 +147,13 @@ static void compare_destination(struct state *state, const struct claimed_destin
 	cleanup_element_list struct element_list from = {0};
 	cleanup_element_list struct element_list to = {0};
 	const struct claim *owner = &claimed->owner, *first = claimed->first;
-	struct slotted_port port;
 
-	if (owner->service) {
-		port = slots_port(&owner->service->applied, owner->port);
-		elements_of_destination(&port, &owner->destination, state_id_of(state, port.plan),
-					true, element_list_add, &from);
-	}
-	if (first) {
-		port = slots_port(&first->service->next, first->port);
-		elements_of_destination(&port, &first->destination, state_id_of(state, port.plan),
-					true, element_list_add, &to);
-	}
+	if (owner->service)
+		each_element_of_claim(state, &owner->service->applied, owner, true,
+				      element_list_add, &from);
+	if (first)
+		each_element_of_claim(state, &first->service->next, first, true, element_list_add,
+				      &to);
 	element_list_compare(&from, &to, removal, addition, state);
 }
 
@@ -256,7 +261,7 @@ bool state_has_chain(const struct state *state, const char *name)
 	for (enum chain_id id = 0; id < CHAIN_FIXED_COUNT; id++) {
 		chain_name((struct chain){.id = id}, own);
 		if (streq(own, name))
-			return true;
+			return layout_has_chain(state->settings, id);
 	}
 	return pick_chains_has(&state->pick_chains, name);
 }

@@ -42,16 +42,17 @@ enum statement_kind {
 	STATEMENT_MARKED,      /* meta mark & X != 0 */
 	STATEMENT_ID,          /* meta priority 1000:1 */
 	/* what happens */
-	STATEMENT_SET_MARK,    /* meta mark set meta mark | X */
-	STATEMENT_TOGGLE_MARK, /* meta mark set meta mark ^ X */
-	STATEMENT_DNAT,        /* dnat ip to KEY map @map */
-	STATEMENT_TAKE_ID,     /* meta priority set KEY map @map */
-	STATEMENT_SET_ID,      /* meta priority set 1000:1, with number 0 set none */
-	STATEMENT_UPDATE,      /* update @clients-1 { ip saddr timeout Ts : meta priority } */
-	STATEMENT_NOTE_FULL,   /* update @full-clients { meta priority timeout Ts } */
-	STATEMENT_FORGET,      /* delete @clients-1 { ip saddr : meta priority } */
-	STATEMENT_MASQUERADE,  /* masquerade fully-random */
-	STATEMENT_COUNTER,     /* only other programs count */
+	STATEMENT_SET_MARK,      /* meta mark set meta mark | X */
+	STATEMENT_TOGGLE_MARK,   /* meta mark set meta mark ^ X */
+	STATEMENT_DNAT,          /* dnat ip to KEY map @map */
+	STATEMENT_TAKE_ID,       /* meta priority set KEY map @map */
+	STATEMENT_SET_ID,        /* meta priority set 1000:1, with number 0 set none */
+	STATEMENT_UPDATE,        /* update @clients-1 { ip saddr timeout Ts : meta priority } */
+	STATEMENT_NOTE_FULL,     /* update @full-clients { meta priority timeout Ts } */
+	STATEMENT_FORGET,        /* delete @clients-1 { ip saddr : meta priority } */
+	STATEMENT_MASQUERADE,    /* masquerade fully-random */
+	STATEMENT_COUNTER,       /* only other programs count by rule */
+	STATEMENT_NAMED_COUNTER, /* counter name "localhost-nodeport-rejected-udp" */
 	/* how it ends */
 	STATEMENT_VMAP, /* KEY vmap @map */
 	STATEMENT_JUMP,
@@ -59,6 +60,7 @@ enum statement_kind {
 	STATEMENT_RETURN,
 	STATEMENT_DROP,
 	STATEMENT_REJECT,
+	STATEMENT_RESET,  /* reject with tcp reset */
 	STATEMENT_ACCEPT, /* only other programs do */
 	/* of another program, and not understood: expressions as the kernel lists them */
 	STATEMENT_RAW,
@@ -83,7 +85,7 @@ struct statement {
 
 /*
  * Letters behind a % in a form are parts of the statement: chain c, family f, id i, key k, protocol of layer 4 l, set or
- * map m, name of an interface n, not !, prefix p, raw r, time-out t, mark x. What a form does not have is zero.
+ * map m, name of an interface n, named counter o, not !, prefix p, raw r, time-out t, mark x. What a form does not have is zero.
  */
 struct statement_type {
 	const char *end;  /* the expression that it ends with */

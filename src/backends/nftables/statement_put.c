@@ -8,6 +8,7 @@
 #include <linux/netfilter/nf_nat.h>
 #include <linux/netfilter/nf_tables.h>
 
+#include "backends/nftables/named_counter.h"
 #include "kernel/nft_expr.h"
 
 /*
@@ -156,6 +157,14 @@ static void put_client(struct nlmsghdr *m, enum family family, const struct stat
 	put_dynset(m, statement, op, NFT_EXPR_WORD(at));
 }
 
+static void put_named_counter(struct nlmsghdr *m, enum protocol protocol)
+{
+	char name[NAMED_COUNTER_MAX];
+
+	named_counter_name(protocol, name);
+	nft_expr_named_counter(m, name);
+}
+
 static void put_condition(struct nlmsghdr *m, enum family family, const struct statement *statement)
 {
 	switch (statement->kind) {
@@ -230,6 +239,9 @@ static void put_action(struct nlmsghdr *m, enum family family, const struct stat
 	case STATEMENT_COUNTER:
 		nft_expr_counter(m);
 		break;
+	case STATEMENT_NAMED_COUNTER:
+		put_named_counter(m, statement->protocol);
+		break;
 	default:
 		assert(statement->kind == STATEMENT_MASQUERADE);
 		nft_expr_masquerade(m, NF_NAT_RANGE_PROTO_RANDOM_FULLY);
@@ -261,6 +273,9 @@ static void put_end(struct nlmsghdr *m, enum family family, const struct stateme
 		break;
 	case STATEMENT_ACCEPT:
 		nft_expr_verdict(m, NF_ACCEPT, NULL);
+		break;
+	case STATEMENT_RESET:
+		nft_expr_reset(m);
 		break;
 	default:
 		assert(statement->kind == STATEMENT_REJECT);

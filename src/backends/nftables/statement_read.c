@@ -5,6 +5,7 @@
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_tables.h>
 
+#include "backends/nftables/named_counter.h"
 #include "backends/nftables/statement_put.h"
 #include "backends/nftables/user_data.h"
 #include "kernel/nft_expr.h"
@@ -84,7 +85,7 @@ static_assert(NFT_REG_VERDICT == 0, "what leads to a verdict loads nothing");
 struct parts {
 	struct statement any; /* what needs no more than to be copied */
 	size_t n_key;
-	bool has_container, has_chain;
+	bool has_container, has_chain, has_counter;
 	struct bytes mask, xor, value; /* of a bitwise; of a constant or comparison */
 	uint32_t modulus, seconds;
 };
@@ -124,6 +125,13 @@ static void take_chain(struct parts *parts, const struct nlattr *data)
 	parts->has_chain = verdict.chain && chain_parse(verdict.chain, &parts->any.chain);
 }
 
+static void take_counter(struct parts *parts, const struct nlattr *attribute)
+{
+	const char *name = nl_attr_text(attribute);
+
+	parts->has_counter = name && named_counter_parse(name, &parts->any.protocol);
+}
+
 static void take_parts(struct parts *parts, enum family family, const struct nft_expr *expr)
 {
 	enum operand operand = operand_of(family, expr);
@@ -144,6 +152,8 @@ static void take_parts(struct parts *parts, enum family family, const struct nft
 	} else if (streq(expr->name, "immediate")) {
 		parts->value = bytes_of(expr, NFTA_IMMEDIATE_DATA);
 		take_chain(parts, expr->v[NFTA_IMMEDIATE_DATA]);
+	} else if (streq(expr->name, "objref")) {
+		take_counter(parts, expr->v[NFTA_OBJREF_IMM_NAME]);
 	} else if (streq(expr->name, "dynset")) {
 		take_container(parts, expr->v[NFTA_DYNSET_SET_NAME]);
 		parts->seconds = (uint32_t)(nl_attr_u64(expr->v[NFTA_DYNSET_TIMEOUT]) / 1000);
@@ -204,6 +214,9 @@ static bool add_part(const struct reading *reading, const struct parts *parts, c
 		to->interface = arena_printf(reading->arena, "%.*s", (int)parts->value.n,
 					     (const char *)parts->value.v);
 		return true;
+	case 'o':
+		to->protocol = parts->any.protocol;
+		return parts->has_counter;
 	case 'p':
 		to->prefix = prefix_of(parts, reading->family);
 		return true;

@@ -5,6 +5,7 @@
 #include <endian.h>
 #include <linux/netfilter/nf_tables.h>
 
+#include "backends/nftables/named_counter.h"
 #include "kernel/nft_expr.h"
 
 #define RAW_BYTES 32 /* of an attribute that are printed */
@@ -119,6 +120,7 @@ static void put_part(struct text *text, enum family family, const struct stateme
 		     char part)
 {
 	uint32_t number = statement->number;
+	char name[NAMED_COUNTER_MAX];
 
 	switch (part) {
 	case 'c':
@@ -148,6 +150,10 @@ static void put_part(struct text *text, enum family family, const struct stateme
 	case 'n':
 		put_words(text, statement->interface);
 		text_str(text, statement->is_prefix ? "*" : "");
+		break;
+	case 'o':
+		named_counter_name(statement->protocol, name);
+		text_str(text, name);
 		break;
 	case 'p':
 		put_prefix(text, &statement->prefix);

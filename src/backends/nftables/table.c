@@ -8,6 +8,7 @@
 #include "backends/nftables/element_read.h"
 #include "backends/nftables/elements.h"
 #include "backends/nftables/layout.h"
+#include "backends/nftables/named_counter.h"
 #include "backends/nftables/user_data.h"
 #include "kernel/nft_dump.h"
 #include "kernel/nft_message.h"
@@ -226,8 +227,10 @@ static int take_map(void *arg, const struct nlmsghdr *message, struct err *err a
 	struct table_map map = {.size = 0};
 	char comment[USER_DATA_COMMENT_MAX];
 
-	if (!name || !container_parse(name, &map.container, &map.number) ||
-	    map.container < CONTAINER_FIXED_COUNT)
+	if (!name || !container_parse(name, &map.container, &map.number))
+		return 0;
+	maps->localhost_rejects |= map.container == CONTAINER_LOCALHOST_REJECTS;
+	if (map.container < CONTAINER_FIXED_COUNT)
 		return 0;
 	map.size = nl_attr_u32(nl_attr_find(description, NFTA_SET_DESC_SIZE));
 	if (user_data_read_set_comment(nft_message_attr(message, NFTA_SET_USERDATA), comment))
@@ -243,6 +246,40 @@ int table_list_maps(struct nft_socket *socket, enum family family, struct table_
 	static const struct nft_dump_ops ops = {.restart = forget_maps, .message = take_map};
 
 	return dump(socket, family, NFT_MSG_GETSET, NULL, false, &ops, ret, err);
+}
+
+/* -- counters */
+
+static void forget_counters(void *arg)
+{
+	*(struct table_counters *)arg = (struct table_counters){0};
+}
+
+static int take_counter(void *arg, const struct nlmsghdr *message, struct err *err attr_unused)
+{
+	const char *name = nft_message_string(message, NFTA_OBJ_NAME);
+	const struct nlattr *data = nft_message_attr(message, NFTA_OBJ_DATA);
+	struct table_counters *counters = arg;
+	enum protocol protocol;
+
+	if (!name || !named_counter_parse(name, &protocol))
+		return 0;
+	counters->there[protocol] = true;
+	counters->packets[protocol] =
+		nl_attr_u64(nl_attr_find(nl_attr_nest(data), NFTA_COUNTER_PACKETS));
+	return 0;
+}
+
+int table_read_counters(struct nft_socket *socket, enum family family, struct table_counters *ret,
+			struct err *err)
+{
+	static const struct nft_dump_ops ops = {.restart = forget_counters,
+						.message = take_counter};
+	int r;
+
+	*ret = (struct table_counters){0};
+	r = dump(socket, family, NFT_MSG_GETOBJ, NULL, false, &ops, ret, err);
+	return r == -ENOENT ? 0 : r;
 }
 
 /* -- ids */

@@ -6,6 +6,7 @@
 #include "backends/nftables/affinity_ids.h"
 #include "backends/nftables/container.h"
 #include "base/err.h"
+#include "model/service.h"
 
 struct nft_socket;
 
@@ -49,6 +50,7 @@ struct table_map {
 struct table_maps {
 	struct table_map *v;
 	size_t n, capacity;
+	bool localhost_rejects; /* that map is there, whoever asked for it */
 };
 
 int table_list_maps(struct nft_socket *socket, enum family family, struct table_maps *ret,
@@ -56,6 +58,16 @@ int table_list_maps(struct nft_socket *socket, enum family family, struct table_
 void table_maps_done(struct table_maps *maps);
 
 #define cleanup_table_maps attr_cleanup(table_maps_done)
+
+/* Named counters. */
+struct table_counters {
+	bool there[PROTOCOL_COUNT];
+	uint64_t packets[PROTOCOL_COUNT];
+};
+
+/* Without a table there are none. The list is short: it is asked for and answered at once. */
+int table_read_counters(struct nft_socket *socket, enum family family, struct table_counters *ret,
+			struct err *err);
 
 /* The ids of service ports with affinity and of their endpoints that a former life gave. */
 int table_find_ids(struct nft_socket *socket, enum family family, struct affinity_ids *ids,

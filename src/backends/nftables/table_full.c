@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "backends/nftables/clients.h"
+#include "backends/nftables/localhost/localhost_policy.h"
 #include "backends/nftables/table.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -49,6 +50,7 @@ static void delete_maps(const struct table_full *full, struct batch_writer *writ
 /* What was found, and is to be written. */
 struct found {
 	enum table_kind kind;
+	struct table_counters counters;
 	struct table_chains chains;
 	struct table_maps maps;
 	struct clients clients; /* whose maps are made anew */
@@ -59,6 +61,18 @@ static void found_done(struct found *found)
 	table_chains_done(&found->chains);
 	table_maps_done(&found->maps);
 	clients_done(&found->clients);
+}
+
+/* What only some settings ask for, and these do not. No rule uses it now; the map's elements still lead to chains. */
+static void delete_unasked(const struct table_full *full, struct batch_writer *writer,
+			   const struct found *found)
+{
+	if (found->maps.localhost_rejects &&
+	    !layout_has_container(full->settings, CONTAINER_LOCALHOST_REJECTS))
+		batch_writer_delete_container(writer, CONTAINER_LOCALHOST_REJECTS);
+	for (enum protocol i = 0; i < PROTOCOL_COUNT; i++)
+		if (found->counters.there[i] && !localhost_is_refused(full->settings, i))
+			batch_writer_delete_counter(writer, i);
 }
 
 static void write_full(struct table_full *full, struct found *found)
@@ -77,9 +91,9 @@ static void write_full(struct table_full *full, struct found *found)
 		batch_writer_flush_rules(&writer);
 		delete_maps(full, &writer, &found->maps, false);
 	}
-	layout_containers(&writer.writer);
+	layout_containers(&writer.writer, full->settings);
 	for (enum container i = 0; kind == TABLE_OURS && i < CONTAINER_FIXED_COUNT; i++)
-		if (!container_types[i].dynamic)
+		if (!container_types[i].dynamic && layout_has_container(full->settings, i))
 			batch_writer_flush_container(&writer, i);
 	state_write_chains(full->state, &writer.writer);
 	state_write_elements(full->state, &writer.writer);
@@ -87,6 +101,7 @@ static void write_full(struct table_full *full, struct found *found)
 	clients_restore(&found->clients, &writer);
 	batch_writer_flush(&writer);
 	if (kind == TABLE_OURS) {
+		delete_unasked(full, &writer, found);
 		delete_stale_chains(full, &writer, &found->chains);
 		delete_maps(full, &writer, &found->maps, true);
 	}
@@ -130,6 +145,8 @@ static int look(const struct table_full *full, struct found *found, struct err *
 			 KV("ipFamily", LOG_STR(family_name(family))));
 	if (found->kind == TABLE_OURS)
 		r = table_list_maps(full->socket, family, &found->maps, err);
+	if (r == 0 && found->kind == TABLE_OURS)
+		r = table_read_counters(full->socket, family, &found->counters, err);
 	if (r == 0 && found->kind == TABLE_OURS && !replace)
 		r = table_list_chains(full->socket, family, &found->chains, err);
 	if (r == 0 && found->kind == TABLE_OURS && full->ids_known)

@@ -24,7 +24,9 @@ struct clients_map {
 struct writer_ops {
 	void (*container)(struct writer *writer, enum container container); /* if it is not there */
 	void (*clients)(struct writer *writer, const struct clients_map *map); /* likewise */
-	void (*chain)(struct writer *writer, struct chain chain);         /* if it is not there */
+	void (*counter)(struct writer *writer,
+			enum protocol protocol);                  /* likewise: named_counter.h */
+	void (*chain)(struct writer *writer, struct chain chain); /* if it is not there */
 	void (*rule)(struct writer *writer, const struct nft_rule *rule); /* appended */
 	void (*add)(struct writer *writer, const struct element *element);
 	void (*remove)(struct writer *writer, const struct element *element);

@@ -107,6 +107,17 @@ struct backend_render {
 	bool titled;   /* a comment says which family it is, where the text does not */
 };
 
+/* NodePorts on localhost that the backend serves itself, in user space, or refuses and counts. */
+struct backend_localhost {
+	bool served;
+	size_t listeners;   /* open now */
+	uint64_t failures;  /* to open one, so far */
+	size_t connections; /* open now */
+	uint64_t refused;   /* for lack of room, so far */
+	bool counted[PROTOCOL_COUNT];
+	uint64_t rejected[PROTOCOL_COUNT]; /* packets, where they are counted */
+};
+
 struct backend_ops {
 	const char *name; /* "iptables": what --proxy-mode calls it */
 
@@ -171,6 +182,14 @@ struct backend_ops {
 	 */
 	int (*cleanup)(const struct backend_host *host, enum family family, unsigned int leftovers,
 		       struct err *err);
+
+	/* How things stand now, at the cost of one question to the kernel. NULL: the mode has no such thing. */
+	void (*localhost)(struct backend *backend, struct backend_localhost *ret);
+	/*
+	 * Of so many files that the process may have open, those that the mode takes for all families beside what every
+	 * mode needs. NULL: none.
+	 */
+	size_t (*descriptors)(const struct mode_options *options, size_t limit);
 
 	/* Appends what a first, full sync would write, for people and for tools. Touches nothing. */
 	void (*render)(const struct backend_render *input, struct text *ret);

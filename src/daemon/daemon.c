@@ -167,6 +167,13 @@ static void check_rules(void *arg)
 	family_set_check(daemon->family_set);
 }
 
+static bool read_localhost(void *arg, enum family family, struct backend_localhost *ret)
+{
+	const struct daemon *daemon = arg;
+
+	return family_set_localhost(daemon->family_set, family, ret);
+}
+
 /* -- the status page */
 
 static struct live_page *make_page(struct daemon *daemon)
@@ -200,6 +207,7 @@ static struct telemetry *make_telemetry(struct daemon *daemon)
 		.probe_target = config->probe_target,
 		.probe_interval_ns = config->probe_interval_ns,
 		.check_rules = check_rules,
+		.read_localhost = config->mode.localhost_proxy ? read_localhost : NULL,
 		.port_failed = on_port_failed,
 		.arg = daemon,
 	});
@@ -818,6 +826,16 @@ static void daemon_done(struct daemon *daemon)
 	event_base_free(daemon->loop);
 }
 
+/* What the mode takes of the process's descriptors is not theirs. */
+static size_t descriptors_for_servers(const struct config *config)
+{
+	size_t limit = host_setup_open_files();
+
+	if (config->backend->descriptors)
+		limit -= config->backend->descriptors(&config->mode, limit);
+	return limit;
+}
+
 int daemon_run(const struct daemon_input *input)
 {
 	struct daemon daemon = {
@@ -832,7 +850,7 @@ int daemon_run(const struct daemon_input *input)
 	log_start(input);
 	log_default_mode(input->config);
 	daemon.budget = connection_budget_new(&(struct connection_budget_config){
-		.descriptors = host_setup_open_files(),
+		.descriptors = descriptors_for_servers(input->config),
 		.cannot_accept = on_cannot_accept,
 	});
 	daemon.family_set_input.loop = daemon.loop;

@@ -222,3 +222,10 @@ void family_set_check(const struct family_set *family_set)
 {
 	each_sync(family_set, ALL_FAMILIES, family_sync_check);
 }
+
+bool family_set_localhost(const struct family_set *family_set, enum family family,
+			  struct backend_localhost *ret)
+{
+	return family_set && family_set->syncs[family] &&
+	       family_sync_localhost(family_set->syncs[family], ret);
+}

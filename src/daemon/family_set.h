@@ -65,3 +65,6 @@ void family_set_request(const struct family_set *family_set, unsigned int famili
 void family_set_request_full(const struct family_set *family_set);
 void family_set_audit(const struct family_set *family_set);
 void family_set_check(const struct family_set *family_set);
+/* Of one family; false also: it is not proxied. */
+bool family_set_localhost(const struct family_set *family_set, enum family family,
+			  struct backend_localhost *ret);

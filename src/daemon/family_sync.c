@@ -395,6 +395,14 @@ void family_sync_audit(struct family_sync *sync)
 		family_sync_request_full(sync);
 }
 
+bool family_sync_localhost(const struct family_sync *sync, struct backend_localhost *ret)
+{
+	if (!sync->ops->localhost)
+		return false;
+	sync->ops->localhost(sync->backend, ret);
+	return true;
+}
+
 void family_sync_check(struct family_sync *sync)
 {
 	struct err err;

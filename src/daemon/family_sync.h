@@ -70,6 +70,9 @@ void family_sync_audit(struct family_sync *sync);
 /* Are the rules there? The observer is told, now or soon. */
 void family_sync_check(struct family_sync *sync);
 
+/* NodePorts on localhost, as backend_ops.localhost() tells; false: the mode has no such thing. */
+bool family_sync_localhost(const struct family_sync *sync, struct backend_localhost *ret);
+
 /* Runs what is due, and sets the timer that calls this again. Idle calls are harmless. */
 void family_sync_tick(struct family_sync *sync);
 /* When the next sync starts by itself; RUNNER_NEVER while one runs or before the start. */

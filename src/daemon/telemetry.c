@@ -451,6 +451,38 @@ static void read_refused(struct telemetry *telemetry)
 				  "", (double)connection_budget_refused(budget, kind));
 }
 
+static void set_localhost(struct proxy_metrics *proxy, const char *label,
+			  const struct backend_localhost *localhost)
+{
+	static const char *const protocols[] = {"TCP", "UDP", "SCTP"};
+
+	static_assert(ARRAY_SIZE(protocols) == PROTOCOL_COUNT, "a word for each protocol");
+	for (enum protocol i = 0; i < PROTOCOL_COUNT; i++)
+		if (localhost->counted[i])
+			proxy_metrics_set(proxy, PROXY_LOCALHOST_REJECTED, label, protocols[i],
+					  (double)localhost->rejected[i]);
+	if (!localhost->served)
+		return;
+	proxy_metrics_set(proxy, PROXY_LOCALHOST_LISTENERS, label, "",
+			  (double)localhost->listeners);
+	proxy_metrics_set(proxy, PROXY_LOCALHOST_FAILURES, label, "", (double)localhost->failures);
+	proxy_metrics_set(proxy, PROXY_LOCALHOST_CONNECTIONS, label, "",
+			  (double)localhost->connections);
+	proxy_metrics_set(proxy, PROXY_LOCALHOST_REFUSED, label, "", (double)localhost->refused);
+}
+
+static void read_localhost(struct telemetry *telemetry)
+{
+	const struct telemetry_config *config = &telemetry->config;
+	struct backend_localhost localhost;
+
+	for (enum proxy_metric id = PROXY_LOCALHOST_LISTENERS; id <= PROXY_LOCALHOST_REFUSED; id++)
+		proxy_metrics_clear(&telemetry->proxy, id);
+	for (enum family family = 0; config->read_localhost && family < FAMILY_COUNT; family++)
+		if (config->read_localhost(config->arg, family, &localhost))
+			set_localhost(&telemetry->proxy, family_name(family), &localhost);
+}
+
 static void before_scrape(void *arg)
 {
 	struct telemetry *telemetry = arg;
@@ -460,6 +492,7 @@ static void before_scrape(void *arg)
 	read_counter(telemetry, PROXY_LOCALHOST_ACCEPTED, NFACCT_LOCALHOST);
 	read_conntrack(telemetry);
 	read_refused(telemetry);
+	read_localhost(telemetry);
 	proxy_metrics_set(&telemetry->proxy, PROXY_LOG_DROPPED, "", "", (double)log_dropped());
 }
 
@@ -644,7 +677,8 @@ struct telemetry *telemetry_new(const struct telemetry_config *config)
 		.health = {.timeout_ns = HEALTH_PERIODS * config->sync_period_ns},
 	};
 	telemetry->readiness = make_readiness(telemetry);
-	proxy_metrics_register(&telemetry->proxy, telemetry->metrics, config->mode);
+	proxy_metrics_register(&telemetry->proxy, telemetry->metrics, config->mode,
+			       config->read_localhost != NULL);
 	sync_held_init(&telemetry->held, &telemetry->proxy);
 	process_metrics_register(&telemetry->process, telemetry->metrics);
 	client_metrics_register(&telemetry->client, telemetry->metrics);

@@ -32,6 +32,8 @@ struct telemetry_config {
 	const char *probe_target;   /* borrowed */
 	int64_t probe_interval_ns;
 	void (*check_rules)(void *arg); /* telemetry is told as an observer */
+	/* As family_set_localhost(), for each scrape; NULL: nothing is done about NodePorts on localhost. */
+	bool (*read_localhost)(void *arg, enum family family, struct backend_localhost *ret);
 	/* The health check port of a Service cannot be opened: its owner should be told. */
 	void (*port_failed)(void *arg, const char *ns, const char *name, const struct err *err);
 	void *arg;

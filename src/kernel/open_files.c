@@ -6,21 +6,28 @@
 
 static struct rlimit found; /* all zero: nothing was raised */
 
-size_t open_files_raise(void)
+size_t open_files_limit(void)
 {
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
 		return 0; /* it has no way to fail */
+	return (size_t)MIN(limit.rlim_cur, (rlim_t)INT_MAX);
+}
+
+size_t open_files_raise(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return 0;
 	if (limit.rlim_cur < limit.rlim_max) {
 		const struct rlimit raised = {limit.rlim_max, limit.rlim_max};
 
-		if (setrlimit(RLIMIT_NOFILE, &raised) == 0) {
+		if (setrlimit(RLIMIT_NOFILE, &raised) == 0)
 			found = limit;
-			limit = raised;
-		}
 	}
-	return (size_t)MIN(limit.rlim_cur, (rlim_t)INT_MAX);
+	return open_files_limit();
 }
 
 void open_files_restore(void)

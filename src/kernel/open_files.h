@@ -12,5 +12,6 @@
 
 /* Raises the soft limit to the hard one; returns the one in force. */
 size_t open_files_raise(void);
+size_t open_files_limit(void); /* the one in force */
 /* In a child, before exec: the limit that open_files_raise() found. Makes one system call at most. */
 void open_files_restore(void);

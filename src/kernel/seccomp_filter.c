@@ -98,7 +98,7 @@ static const struct rule daemon_rules[] = {
 	/* sockets */
 	CALL(socketpair), CALL(bind), CALL(listen), CALL(accept4), CALL(connect), CALL(getsockname),
 	CALL(getpeername), CALL(sendto), CALL(recvfrom), CALL(sendmsg), CALL(recvmsg), CALL(sendmmsg), CALL(recvmmsg),
-	CALL(setsockopt), CALL(getsockopt), CALL(shutdown),
+	CALL(setsockopt), CALL(getsockopt), CALL(shutdown), CALL(splice),
 	/* memory */
 	CALL(brk), CALL(mmap), CALL(munmap), CALL(mremap), CALL(mprotect), CALL(madvise), CALL(mincore), CALL(msync),
 	CALL(mlock), CALL(munlock), CALL(membarrier),

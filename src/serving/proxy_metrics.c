@@ -21,6 +21,7 @@ enum where {
 	EVERYWHERE = 0,
 	IN_IPTABLES,
 	IN_NFTABLES,
+	ON_LOCALHOST, /* in nftables mode too, if asked for */
 };
 
 #define COUNTER(n, h) .kind = METRIC_COUNTER, .name = (n), .help = (h)
@@ -141,6 +142,36 @@ static const struct {
 			"Service ports with ClientIP affinity that had no room to remember a new "
 			"client in the last minute."),
 		  .labels = {"ip_family"}}},
+	[PROXY_LOCALHOST_LISTENERS] =
+		{ON_LOCALHOST,
+		 {GAUGE("kubeproxy_nftables_localhost_nodeport_listeners",
+			"[ALPHA] Number of active localhost NodePort userspace proxy listeners."),
+		  .labels = {"ip_family"}}},
+	[PROXY_LOCALHOST_FAILURES] =
+		{ON_LOCALHOST,
+		 {COUNTER("kubeproxy_nftables_localhost_nodeport_listener_creation_failures_total",
+			  "[ALPHA] Number of localhost NodePort userspace proxy listener creation "
+			  "failures."),
+		  .labels = {"ip_family"}}},
+	[PROXY_LOCALHOST_REJECTED] =
+		{ON_LOCALHOST,
+		 {COUNTER("kubeproxy_nftables_localhost_nodeport_rejected_packets_total",
+			  "[ALPHA] Number of packets rejected on localhost NodePorts. UDP and SCTP "
+			  "are always rejected; TCP is rejected when the localhost NodePort proxy "
+			  "is not running"),
+		  .labels = {"ip_family", "protocol"}}},
+	[PROXY_LOCALHOST_CONNECTIONS] =
+		{ON_LOCALHOST,
+		 {GAUGE("portolan_localhost_nodeport_connections",
+			"Connections to NodePorts on localhost that are open."),
+		  .labels = {"ip_family"}}},
+	[PROXY_LOCALHOST_REFUSED] =
+		{ON_LOCALHOST,
+		 {COUNTER("portolan_localhost_nodeport_connections_refused_total",
+			  "Connections to NodePorts on localhost that were reset because there "
+			  "were "
+			  "too many."),
+		  .labels = {"ip_family"}}},
 	[PROXY_REPAIRS] = {EVERYWHERE,
 			   {COUNTER("portolan_repairs_total",
 				    "Times that rules which another program had removed or changed "
@@ -194,13 +225,15 @@ static const struct {
 };
 static_assert(ARRAY_SIZE(table) == PROXY_METRIC_COUNT, "a description for each metric");
 
-void proxy_metrics_register(struct proxy_metrics *proxy, struct metrics *metrics, const char *mode)
+void proxy_metrics_register(struct proxy_metrics *proxy, struct metrics *metrics, const char *mode,
+			    bool localhost)
 {
 	enum where here = streq(mode, "iptables") ? IN_IPTABLES : IN_NFTABLES;
 
 	*proxy = (struct proxy_metrics){0};
 	for (enum proxy_metric id = 0; id < PROXY_METRIC_COUNT; id++)
-		if (table[id].where == EVERYWHERE || table[id].where == here)
+		if (table[id].where == EVERYWHERE || table[id].where == here ||
+		    (table[id].where == ON_LOCALHOST && here == IN_NFTABLES && localhost))
 			proxy->v[id] = metrics_add(metrics, &table[id].desc);
 }
 

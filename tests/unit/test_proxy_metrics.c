@@ -51,14 +51,14 @@ static void each_mode_has_its_own_and_ignores_the_others(void **state)
 {
 	struct fixture *f = *state;
 
-	proxy_metrics_register(&f->proxy, f->metrics, "iptables");
+	proxy_metrics_register(&f->proxy, f->metrics, "iptables", true);
 	proxy_metrics_add(&f->proxy, PROXY_NFT_FAILURES, "IPv4", "", 1);
 	proxy_metrics_add(&f->proxy, PROXY_RESTORE_FAILURES, "IPv4", "", 1);
 	assert_null(strstr(scrape(f), "nftables"));
 	assert_line(f, "iptables_restore_failures_total{ip_family=\"IPv4\"} 1\n");
 	metrics_free(f->metrics);
 	f->metrics = metrics_new();
-	proxy_metrics_register(&f->proxy, f->metrics, "nftables");
+	proxy_metrics_register(&f->proxy, f->metrics, "nftables", false);
 	proxy_metrics_add(&f->proxy, PROXY_RESTORE_FAILURES, "IPv4", "", 1);
 	proxy_metrics_set(&f->proxy, PROXY_RULES_LAST, "IPv4", "nat", 1);
 	proxy_metrics_add(&f->proxy, PROXY_NFT_FAILURES, "IPv6", "", 2);
@@ -66,12 +66,31 @@ static void each_mode_has_its_own_and_ignores_the_others(void **state)
 	assert_line(f, "nftables_sync_failures_total{ip_family=\"IPv6\"} 2\n");
 }
 
+static void what_is_known_about_localhost_is_there_if_asked_for(void **state)
+{
+	struct fixture *f = *state;
+
+	proxy_metrics_register(&f->proxy, f->metrics, "nftables", false);
+	proxy_metrics_set(&f->proxy, PROXY_LOCALHOST_LISTENERS, "IPv4", "", 3);
+	assert_null(strstr(scrape(f), "localhost"));
+	metrics_free(f->metrics);
+	f->metrics = metrics_new();
+	proxy_metrics_register(&f->proxy, f->metrics, "nftables", true);
+	proxy_metrics_set(&f->proxy, PROXY_LOCALHOST_LISTENERS, "IPv4", "", 3);
+	proxy_metrics_set(&f->proxy, PROXY_LOCALHOST_REJECTED, "IPv6", "SCTP", 4);
+	assert_line(f, "nftables_localhost_nodeport_listeners{ip_family=\"IPv4\"} 3\n");
+	assert_line(f,
+		    "# TYPE kubeproxy_nftables_localhost_nodeport_rejected_packets_total counter\n"
+		    "kubeproxy_nftables_localhost_nodeport_rejected_packets_total"
+		    "{ip_family=\"IPv6\",protocol=\"SCTP\"} 4\n");
+}
+
 static void buckets_are_those_of_kube_proxy(void **state)
 {
 	struct fixture *f = *state;
 	size_t n = 0;
 
-	proxy_metrics_register(&f->proxy, f->metrics, "iptables");
+	proxy_metrics_register(&f->proxy, f->metrics, "iptables", true);
 	proxy_metrics_observe(&f->proxy, PROXY_SYNC_DURATION, "IPv4", 0.0015);
 	proxy_metrics_observe(&f->proxy, PROXY_PROGRAMMING, "IPv6", 61);
 	assert_line(f, "rules_duration_seconds_bucket{ip_family=\"IPv4\",le=\"0.001\"} 0\n");
@@ -91,7 +110,7 @@ static void what_is_cleared_is_not_told(void **state)
 {
 	struct fixture *f = *state;
 
-	proxy_metrics_register(&f->proxy, f->metrics, "iptables");
+	proxy_metrics_register(&f->proxy, f->metrics, "iptables", true);
 	proxy_metrics_set(&f->proxy, PROXY_INVALID_DROPPED, "", "", 7);
 	assert_line(f, "invalid_dropped_packets_total 7\n");
 	proxy_metrics_clear(&f->proxy, PROXY_INVALID_DROPPED);
@@ -128,6 +147,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 		TEST(each_mode_has_its_own_and_ignores_the_others),
+		TEST(what_is_known_about_localhost_is_there_if_asked_for),
 		TEST(buckets_are_those_of_kube_proxy),
 		TEST(what_is_cleared_is_not_told),
 		TEST(a_process_is_described),

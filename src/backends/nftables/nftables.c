@@ -5,6 +5,8 @@
 
 #include "backends/modes.h"
 #include "backends/nftables/layout.h"
+#include "backends/nftables/localhost/localhost_policy.h"
+#include "backends/nftables/localhost/localhost_ports.h"
 #include "backends/nftables/probe.h"
 #include "backends/nftables/script.h"
 #include "backends/nftables/table.h"
@@ -14,6 +16,7 @@
 #include "kernel/nft_message.h"
 #include "kernel/nft_socket.h"
 #include "kernel/nft_watch.h"
+#include "kernel/open_files.h"
 #include "kernel/sysctl.h"
 
 /*
@@ -41,6 +44,9 @@ struct backend {
 	struct nft_session *session; /* the watch's */
 	struct nft_task sync_task, check_task, age_task, full_task;
 	struct table_sync *sync;
+	struct localhost_ports *localhost; /* NULL: nothing is carried on localhost */
+	struct nft_socket *
+		counters; /* whoever asks for them does not wait for a task; NULL: there are none */
 	struct event *retry_timer, *age_timer, *full_timer;
 	struct damage damage; /* what is to be repaired */
 	bool in_sync;
@@ -104,6 +110,82 @@ static void ask_for_repair(void *arg)
 }
 
 static const struct nft_watch_ops watch_ops = {take_message, take_loss, is_damaged, ask_for_repair};
+
+/* -- NodePorts on localhost */
+
+static void tell_node_port(void *arg, const struct destination *node_port,
+			   const struct port_plan *owner)
+{
+	if (node_port->protocol == PROTOCOL_TCP)
+		localhost_ports_tell(arg, node_port->port, owner);
+}
+
+static void on_applied(void *arg, const struct state *state, bool full)
+{
+	struct backend *backend = arg;
+
+	if (!backend->localhost)
+		return;
+	localhost_ports_begin(backend->localhost, full);
+	state_each_node_port(state, tell_node_port, backend->localhost);
+	localhost_ports_end(backend->localhost);
+}
+
+static int64_t now_ns(void *arg attr_unused)
+{
+	return clock_now_ns();
+}
+
+static uint32_t throw_dice(void *arg attr_unused, uint32_t n)
+{
+	return arc4random_uniform(n);
+}
+
+/* Without the counters' socket there is a number less to tell, no more. */
+static void open_localhost(struct backend *backend, struct event_base *loop)
+{
+	struct err ignored;
+
+	if (localhost_is_on(backend->settings))
+		nft_socket_open(&backend->counters, &ignored);
+	if (localhost_is_carried(backend->settings))
+		backend->localhost = localhost_ports_new(&(struct localhost_ports_config){
+			.loop = loop,
+			.family = backend->settings->family,
+			.descriptors = localhost_ports_share(open_files_limit()),
+			.dial_ns = LOCALHOST_DIAL_NS,
+			.half_closed_ns = LOCALHOST_HALF_CLOSED_NS,
+			.now_ns = now_ns,
+			.random = throw_dice,
+		});
+}
+
+static void localhost(struct backend *backend, struct backend_localhost *ret)
+{
+	struct table_counters counters = {0};
+	struct localhost_stats stats = {0};
+	struct err ignored;
+
+	if (backend->localhost)
+		localhost_ports_stats(backend->localhost, &stats);
+	if (backend->counters && table_read_counters(backend->counters, backend->settings->family,
+						     &counters, &ignored) < 0)
+		counters = (struct table_counters){0};
+	*ret = (struct backend_localhost){
+		.served = backend->localhost != NULL,
+		.listeners = stats.listeners,
+		.failures = stats.failures,
+		.connections = stats.connections,
+		.refused = stats.refused,
+	};
+	memcpy(ret->counted, counters.there, sizeof(ret->counted));
+	memcpy(ret->rejected, counters.packets, sizeof(ret->rejected));
+}
+
+static size_t descriptors(const struct mode_options *options, size_t limit)
+{
+	return options->localhost_proxy ? FAMILY_COUNT * localhost_ports_share(limit) : 0;
+}
 
 /* -- what is done later */
 
@@ -249,6 +331,8 @@ static void backend_close(struct backend *backend)
 	backend->events = &backend_no_events;
 	nft_watch_free(backend->watch);
 	table_sync_free(backend->sync);
+	localhost_ports_free(backend->localhost);
+	nft_socket_free(backend->counters);
 	loop_free(backend->retry_timer);
 	loop_free(backend->age_timer);
 	loop_free(backend->full_timer);
@@ -266,9 +350,11 @@ static int open_parts(struct backend *backend, struct event_base *loop, struct e
 	set_tasks(backend);
 	backend->sync = table_sync_new(backend->watch, &backend->damage, backend->settings,
 				       &backend->events);
+	table_sync_on_applied(backend->sync, on_applied, backend);
 	backend->retry_timer = loop_timer(loop, on_retry_timer, backend);
 	backend->age_timer = loop_timer(loop, on_age_timer, backend);
 	backend->full_timer = loop_timer(loop, on_full_timer, backend);
+	open_localhost(backend, loop);
 	return 0;
 }
 
@@ -361,6 +447,8 @@ const struct backend_ops backend_nftables = {
 	.audit = audit,
 	.check = check,
 	.cleanup = cleanup,
+	.localhost = localhost,
+	.descriptors = descriptors,
 	.render = render_table,
 	.inspect = &inspect_nftables,
 };

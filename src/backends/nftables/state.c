@@ -326,6 +326,21 @@ void state_begin(struct state *state, const struct state_input *input)
 	state_collect_delta(state);
 }
 
+void state_each_node_port(const struct state *state, state_node_port_fn *fn, void *arg)
+{
+	for (const struct claimed_destination *claimed = state->claims.touched; claimed;
+	     claimed = claimed->next_touched) {
+		const struct claim *first = claimed->first;
+		const struct destination *destination =
+			first ? &first->destination : &claimed->owner.destination;
+
+		fiber_breathe();
+		if (destination->node_port)
+			fn(arg, destination,
+			   first ? &first->service->next.plan->ports[first->port] : NULL);
+	}
+}
+
 /* -- the end */
 
 static void settle_service(struct state *state, struct served *service)

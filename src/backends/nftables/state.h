@@ -59,6 +59,13 @@ void state_write_departed(struct state *state, struct writer *writer,
  */
 void state_write_rules(struct state *state, struct writer *writer, struct chain chain);
 void state_each_element(struct state *state, bool slots, element_fn *fn, void *arg);
+/*
+ * Between state_begin() and state_end(): whose each NodePort is to be that this sync is about, which in a full one are all
+ * that there are. owner NULL: nobody's any more.
+ */
+typedef void state_node_port_fn(void *arg, const struct destination *node_port,
+				const struct port_plan *owner);
+void state_each_node_port(const struct state *state, state_node_port_fn *fn, void *arg);
 void state_end(struct state *state, bool success);
 
 /* Removes what no Service has used for a while: a round of pick_chains_age() and of shared_age(). */

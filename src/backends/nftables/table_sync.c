@@ -24,6 +24,8 @@ struct table_sync {
 	struct nft_socket *socket;
 	const struct settings *settings;
 	const struct backend_events *const *events;
+	table_sync_applied_fn *applied; /* NULL: the owner does not ask */
+	void *applied_arg;
 	struct state *state;
 	struct nft_batch *batch;
 	struct table_full full;
@@ -79,6 +81,12 @@ struct table_sync *table_sync_free(struct table_sync *sync)
 	full_clients_done(&sync->full_clients);
 	free(sync);
 	return NULL;
+}
+
+void table_sync_on_applied(struct table_sync *sync, table_sync_applied_fn *fn, void *arg)
+{
+	sync->applied = fn;
+	sync->applied_arg = arg;
 }
 
 void table_sync_need_full(struct table_sync *sync)
@@ -314,9 +322,11 @@ static void find_ids(struct table_sync *sync)
 			    KV("err", LOG_STR(err.text)));
 }
 
-static void end(struct table_sync *sync, int r)
+static void end(struct table_sync *sync, bool full, int r)
 {
 	nft_batch_reset(sync->batch);
+	if (r == 0 && sync->applied)
+		sync->applied(sync->applied_arg, sync->state, full);
 	state_end(sync->state, r == 0);
 	if (r == 0) {
 		refused_services_accept(&sync->refused);
@@ -346,7 +356,7 @@ static int run(struct table_sync *sync, struct state_input *input, struct err *e
 	}
 	if (input->full)
 		r = run_full(sync, input, err);
-	end(sync, r);
+	end(sync, input->full, r);
 	return r;
 }
 

@@ -31,6 +31,10 @@ struct table_sync *table_sync_new(struct nft_watch *watch, struct damage *damage
 				  const struct backend_events *const *events);
 struct table_sync *table_sync_free(struct table_sync *sync); /* accepts NULL, returns NULL */
 
+/* Called when the kernel has taken a sync, before state_end(). */
+typedef void table_sync_applied_fn(void *arg, const struct state *state, bool full);
+void table_sync_on_applied(struct table_sync *sync, table_sync_applied_fn *fn, void *arg);
+
 void table_sync_need_full(struct table_sync *sync);
 /* Done when it returns. */
 void table_sync_run(struct table_sync *sync, const struct plan_delta *delta,

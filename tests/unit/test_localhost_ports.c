@@ -407,11 +407,11 @@ static void a_pinned_client_is_not_taken_elsewhere(void **state)
 
 static void clients_beyond_the_bound_are_reset_at_once(void **state)
 {
-	enum { MOST = 4 }; /* half of what half of the descriptors allow */
+	enum { MOST = 4 }; /* half of what three quarters of the descriptors allow */
 	struct lab *lab = *state;
 	int clients[MOST], endpoints[MOST], extra;
 
-	open_ports(lab, (size_t)4 * MOST * RELAY_DESCRIPTORS);
+	open_ports(lab, (size_t)2 * MOST * RELAY_DESCRIPTORS * 4 / 3);
 	serve(lab, new_service(), 1);
 	for (size_t i = 0; i < MOST; i++) {
 		DICE(lab, 0);

@@ -20,8 +20,9 @@
 #define CONNECTIONS_MAX 4096
 #define PORTS           65536
 
-/* The room of a family: half of it is for listening sockets, half for connections. */
-#define SHARE_MAX ((size_t)2 * CONNECTIONS_MAX * RELAY_DESCRIPTORS)
+/* Of a family's descriptors one in four is for listening sockets, the others are for connections. */
+#define LISTENERS_SHARE 4
+#define SHARE_MAX       ((size_t)CONNECTIONS_MAX * RELAY_DESCRIPTORS / 3 * 4)
 
 struct listener {
 	TAILQ_ENTRY(listener) all, unbound;
@@ -461,11 +462,12 @@ static int64_t relays_now_ns(void *arg)
 struct localhost_ports *localhost_ports_new(const struct localhost_ports_config *config)
 {
 	struct localhost_ports *ports = xcalloc(1, sizeof(*ports));
-	size_t half = config->descriptors / 2;
+	size_t left;
 
 	ports->config = *config;
-	ports->listeners_max = half;
-	ports->connections_max = MIN(MAX(half / RELAY_DESCRIPTORS, 1), CONNECTIONS_MAX);
+	ports->listeners_max = config->descriptors / LISTENERS_SHARE;
+	left = config->descriptors - ports->listeners_max;
+	ports->connections_max = MIN(MAX(left / RELAY_DESCRIPTORS, 1), CONNECTIONS_MAX);
 	ports->per_port_max = MAX(ports->connections_max / 2, 1);
 	TAILQ_INIT(&ports->all);
 	TAILQ_INIT(&ports->unbound);

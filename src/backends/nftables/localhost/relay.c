@@ -124,12 +124,12 @@ void relay_reset(int fd)
 	close(fd);
 }
 
-/* Bytes that the peer has not taken; an end that was passed on counts as one of them. */
+/* Bytes that the peer had no room for yet; an end that was passed on counts as one of them. */
 static bool has_unsent(const struct relay *relay, enum side side)
 {
 	int unsent = 0;
 
-	return ioctl(relay->ends[side].fd, SIOCOUTQ, &unsent) == 0 &&
+	return ioctl(relay->ends[side].fd, SIOCOUTQNSD, &unsent) == 0 &&
 	       unsent > (relay->flows[!side].done ? 1 : 0);
 }
 

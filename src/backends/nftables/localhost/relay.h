@@ -11,8 +11,8 @@
  *     nothing piles up but a pipe and the buffers of the sockets;
  *   - the end of one direction is passed on, and the other one goes on for as long as it likes;
  *   - what was read is written, also when the side that it came from broke meanwhile;
- *   - what breaks is told as such: both sides are reset, unless bytes are still on their way out, which then arrive
- *     and are followed by an end.
+ *   - what breaks is told as such: both sides are reset, unless one has not had the room for all bytes yet, which then
+ *     arrive and are followed by an end.
  *
  * And of all: in one turn of the loop they take RELAY_TURN_NS at most, however many are busy, and each in turn moves
  * RELAY_QUANTUM at most. An idle one has two descriptors; pipes are lent to those that have bytes in hand.

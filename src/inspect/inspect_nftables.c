@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/nftables/layout.h"
+#include "backends/nftables/localhost/localhost_policy.h"
 #include "inspect/diff_nftables.h"
 #include "inspect/inspect_ops.h"
 #include "inspect/nftables_rules.h"
@@ -28,6 +29,14 @@ static int diff(struct diff *diff, const struct inspect_question *question, stru
 			     question->packet, err);
 }
 
+static bool carries(const struct settings *settings, const struct packet *packet)
+{
+	const struct addr address = localhost_address(settings->family);
+
+	return localhost_is_carried(settings) && packet->protocol == PROTOCOL_TCP &&
+	       addr_equal(&packet->destination, &address);
+}
+
 static bool is_ours(void *rules attr_unused, const struct step *step)
 {
 	return streq(step->table, LAYOUT_TABLE);
@@ -49,6 +58,7 @@ const struct inspect_ops inspect_nftables = {
 	.rules_free = rules_free,
 	.walk = walk,
 	.diff = diff,
+	.carries = carries,
 	.is_ours = is_ours,
 	.is_certain = is_certain,
 };

@@ -37,6 +37,9 @@ struct inspect_ops {
 	 */
 	int (*diff)(struct diff *diff, const struct inspect_question *question, struct err *err);
 
+	/* Does the daemon itself take connections to a NodePort there, and carry them to an endpoint? NULL: it does not. */
+	bool (*carries)(const struct settings *settings, const struct packet *packet);
+
 	/* Can the kernel tell of packets that meet these rules? 1, or 0 with the reason. NULL: it can. */
 	int (*traceable)(const struct backend_host *host, struct err *err);
 	/* Of a step of a real packet: would a plan have it too? */

@@ -3,7 +3,9 @@
 
 #include <stdlib.h>
 
+#include "backends/backend.h"
 #include "base/text.h"
+#include "inspect/inspect_ops.h"
 
 static size_t count_left_out(const struct explanation *explanation, enum left_out_reason reason)
 {
@@ -190,6 +192,47 @@ static void no_service(const struct explanation *explanation, enum packet_verdic
 	text_str(text, ".");
 }
 
+static const struct service *node_port_owner(const struct explanation *explanation)
+{
+	const struct packet *packet = &explanation->path->packet;
+	const struct service *service;
+	size_t at = 0;
+
+	while ((service = model_next_service(explanation->input->model, &at)))
+		for (size_t i = 0;
+		     service_in_family(service, packet->family) && i < service->n_ports; i++)
+			if (service->ports[i].node_port == packet->port &&
+			    service->ports[i].protocol == packet->protocol)
+				return service;
+	return NULL;
+}
+
+/* False: it is no NodePort, or nothing is done about it there. */
+static bool on_localhost(const struct explanation *explanation, enum packet_verdict verdict,
+			 struct text *text)
+{
+	const struct explain_input *input = explanation->input;
+	const struct inspect_ops *ops = input->backend->inspect;
+	const struct packet *packet = &explanation->path->packet;
+	const struct service *service =
+		addr_is_loopback(&packet->destination) ? node_port_owner(explanation) : NULL;
+	bool refused = verdict == PACKET_VERDICT_REJECTED;
+
+	if (!service || (!refused && !(ops->carries && ops->carries(input->settings, packet))))
+		return false;
+	if (refused)
+		text_printf(text,
+			    "Connections are refused: NodePort %u/%s of service %s is not "
+			    "served on localhost.",
+			    packet->port, protocol_name(packet->protocol), service->key);
+	else
+		text_printf(text,
+			    "Connections are taken by the daemon itself, which carries them to an "
+			    "endpoint of service %s: it listens there while the service has any.",
+			    service->key);
+	return true;
+}
+
 char *summary_make(const struct explanation *explanation)
 {
 	enum packet_verdict verdict = explanation_verdict(explanation);
@@ -199,6 +242,8 @@ char *summary_make(const struct explanation *explanation)
 		reached(explanation, &text);
 	else if (verdict == PACKET_VERDICT_DROPPED && by_firewall(explanation))
 		not_allowed(explanation, &text);
+	else if (!explanation->port && on_localhost(explanation, verdict, &text))
+		return text_dup(&text);
 	else if (verdict == PACKET_VERDICT_PASSED || !explanation->port)
 		no_service(explanation, verdict, &text);
 	else

@@ -4,13 +4,14 @@ import itertools
 import json
 import os
 import signal
+import subprocess
 import sys
 
 import pytest
 
 from lab.daemon import program
 from lab.log import PATIENCE
-from lab.manifests import Endpoint, Service
+from lab.manifests import Endpoint, Service, object_of
 from lab.topology import BRIDGE, wait_for
 
 GATE = "--feature-gates=KubeProxyNFTablesLocalhostNodePorts=true"
@@ -94,6 +95,20 @@ def test_the_kernel_has_what_is_wanted(carried):
     flags = [flag for flag in carried.daemon.flags if not flag.startswith(("--v", "--iptables-min", "--conntrack"))]
     code, out, err = carried.node.run(program(), "diff", *flags, check=False)
     assert (code, out) == (0, ""), out + err
+
+
+@pytest.mark.parametrize("flags, proto, words", [
+    ((), "tcp", "No rule concerns 127.0.0.1"),
+    ((GATE,), "tcp", "Connections are refused: NodePort 30080/tcp of service default/web"),
+    ((GATE, "--nodeport-addresses=127.0.0.0/8"), "tcp", "Connections are taken by the daemon itself"),
+    ((GATE, "--nodeport-addresses=127.0.0.0/8"), "udp", "No rule concerns 127.0.0.1:30080/udp"),
+])
+def test_explain_says_who_answers(flags, proto, words, tmp_path):
+    service = {"type": "NodePort", "clusterIP": "10.96.0.10", "ports": [{"port": 80, "nodePort": 30080}]}
+    (tmp_path / "web.json").write_text(json.dumps(object_of("Service", "v1", "web", spec=service)))
+    command = [program(), "explain", "--proxy-mode=nftables", "--manifests", tmp_path, *flags, "--proto", proto, "127.0.0.1:30080"]
+    said = subprocess.run([*command, "--from=node"], capture_output=True, text=True, check=False).stdout
+    assert words in " ".join(said.split())
 
 
 def test_policy_local(carried, family):

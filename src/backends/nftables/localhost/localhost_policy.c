@@ -17,6 +17,16 @@ bool localhost_is_refused(const struct settings *settings, enum protocol protoco
 	       !(protocol == PROTOCOL_TCP && localhost_is_carried(settings));
 }
 
+struct addr localhost_address(enum family family)
+{
+	struct addr addr = {.family = (uint8_t)family};
+
+	if (family == FAMILY_IPV4)
+		addr.bytes[0] = 127;
+	addr.bytes[addr_bytes(family) - 1] = 1;
+	return addr;
+}
+
 struct prefix localhost_prefix(enum family family)
 {
 	struct prefix prefix = {.addr.family = (uint8_t)family, .length = addr_bits(family)};

@@ -13,5 +13,7 @@
 bool localhost_is_on(const struct settings *settings);
 bool localhost_is_carried(const struct settings *settings); /* TCP is: localhost_ports.h */
 bool localhost_is_refused(const struct settings *settings, enum protocol protocol);
+/* Where what is carried listens: 127.0.0.1 or ::1. */
+struct addr localhost_address(enum family family);
 /* The family's loopback, for a rule. */
 struct prefix localhost_prefix(enum family family);

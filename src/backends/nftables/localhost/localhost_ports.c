@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "backends/nftables/localhost/localhost_policy.h"
 #include "backends/nftables/localhost/relay.h"
 #include "base/clock.h"
 #include "base/fiber.h"
@@ -68,19 +69,9 @@ static int64_t now_of(const struct localhost_ports *ports)
 	return ports->config.now_ns(ports->config.arg);
 }
 
-static struct addr localhost(enum family family)
-{
-	struct addr addr = {.family = (uint8_t)family};
-
-	addr.bytes[family == FAMILY_IPV4 ? 0 : 15] = family == FAMILY_IPV4 ? 127 : 1;
-	if (family == FAMILY_IPV4)
-		addr.bytes[3] = 1;
-	return addr;
-}
-
 static const char *address_of(const struct listener *listener, char out[static ADDR_PORT_TEXT_MAX])
 {
-	struct addr addr = localhost(listener->ports->config.family);
+	struct addr addr = localhost_address(listener->ports->config.family);
 
 	addr_port_print(&addr, listener->port, out);
 	return out;
@@ -266,7 +257,7 @@ static void close_socket(struct listener *listener)
 /* The descriptor, or a negative errno. */
 static int open_socket(const struct listener *listener)
 {
-	struct addr addr = localhost(listener->ports->config.family);
+	struct addr addr = localhost_address(listener->ports->config.family);
 	struct sockaddr_storage at;
 	socklen_t size = addr_socket(&addr, listener->port, &at);
 	cleanup_fd int fd = socket(at.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);

@@ -254,24 +254,38 @@ static void close_socket(struct listener *listener)
 	listener->ports->stats.listeners--;
 }
 
-/* The descriptor, or a negative errno. */
-static int open_socket(const struct listener *listener)
+static int start_listening(int fd, const struct listener *listener)
 {
 	struct addr addr = localhost_address(listener->ports->config.family);
 	struct sockaddr_storage at;
 	socklen_t size = addr_socket(&addr, listener->port, &at);
-	cleanup_fd int fd = socket(at.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	int one = 1, opened;
+	int one = 1;
 
-	if (listener->ports->stats.listeners >= listener->ports->listeners_max)
-		return -EMFILE;
 	/* connections of an earlier life of ours may still be closing */
-	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0 ||
+	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0 ||
 	    bind(fd, (const struct sockaddr *)&at, size) < 0 || listen(fd, SOMAXCONN) < 0)
 		return -errno;
-	opened = fd;
-	fd = -1;
-	return opened;
+	return 0;
+}
+
+/* The descriptor, or a negative errno. */
+static int open_socket(const struct listener *listener)
+{
+	const struct localhost_ports *ports = listener->ports;
+	int domain = ports->config.family == FAMILY_IPV4 ? AF_INET : AF_INET6;
+	int fd, r;
+
+	if (ports->stats.listeners >= ports->listeners_max)
+		return -EMFILE;
+	fd = socket(domain, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	r = start_listening(fd, listener);
+	if (r < 0) {
+		close(fd);
+		return r;
+	}
+	return fd;
 }
 
 /* What an operator can do about it. */
@@ -476,10 +490,14 @@ struct localhost_ports *localhost_ports_new(const struct localhost_ports_config 
 
 struct localhost_ports *localhost_ports_free(struct localhost_ports *ports)
 {
+	struct listener *listener, *next;
+
 	if (!ports)
 		return NULL;
-	while (!TAILQ_EMPTY(&ports->all))
-		drop_listener(TAILQ_FIRST(&ports->all));
+	for (listener = TAILQ_FIRST(&ports->all); listener; listener = next) {
+		next = TAILQ_NEXT(listener, all);
+		drop_listener(listener);
+	}
 	relays_free(ports->relays);
 	loop_free(ports->resume);
 	free(ports);

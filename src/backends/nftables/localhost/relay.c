@@ -397,12 +397,17 @@ static int dial(struct relay *relay, const struct relay_target *target, int64_t 
 {
 	struct sockaddr_storage to;
 	socklen_t size = addr_socket(&target->addr, target->port, &to);
-	cleanup_fd int fd = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int fd = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
-	if (fd < 0 || (connect(fd, (const struct sockaddr *)&to, size) < 0 && errno != EINPROGRESS))
+	if (fd < 0)
 		return errno;
+	if (connect(fd, (const struct sockaddr *)&to, size) < 0 && errno != EINPROGRESS) {
+		int code = errno;
+
+		close(fd);
+		return code;
+	}
 	watch(relay, ENDPOINT, fd);
-	fd = -1;
 	loop_arm(relay->ends[ENDPOINT].event, limit_ns);
 	return 0;
 }
@@ -495,10 +500,14 @@ struct relays *relays_new(const struct relays_config *config)
 
 struct relays *relays_free(struct relays *relays)
 {
+	struct relay *relay, *next;
+
 	if (!relays)
 		return NULL;
-	while (!TAILQ_EMPTY(&relays->all))
-		free_relay(TAILQ_FIRST(&relays->all), true);
+	for (relay = TAILQ_FIRST(&relays->all); relay; relay = next) {
+		next = TAILQ_NEXT(relay, all);
+		free_relay(relay, true);
+	}
 	while (relays->n_spare > 0)
 		close_pipe(relays->spare[--relays->n_spare]);
 	loop_free(relays->turn);

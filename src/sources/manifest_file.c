@@ -97,28 +97,28 @@ static bool has_text(const struct manifest_notice *notices, size_t n, const char
 /* FILE:LINE:COLUMN: and the text. Said already, or too much: dropped. */
 static void add_notice(struct parse *parse, enum log_severity severity, const char *fmt, ...)
 {
-	char message[1024], *text;
+	char text[1024], *line;
 	va_list ap;
 
 	if (parse->n_notices > NOTICES_MAX)
 		return;
 	va_start(ap, fmt);
-	vsnprintf(message, sizeof(message), fmt, ap);
+	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	if (parse->n_notices == NOTICES_MAX)
-		snprintf(message, sizeof(message), "further messages about this file are left out");
-	text = xasprintf("%s:%u:%u: %s", parse->file->path, parse->node->line, parse->node->column,
-			 message);
-	if (has_text(parse->notices, parse->n_notices, text)) {
-		free(text);
+		snprintf(text, sizeof(text), "further messages about this file are left out");
+	line = xasprintf("%s:%u:%u: %s", parse->file->path, parse->node->line, parse->node->column,
+			 text);
+	if (has_text(parse->notices, parse->n_notices, line)) {
+		free(line);
 		return;
 	}
 	array_grow(&parse->notices, &parse->notices_capacity, parse->n_notices,
 		   sizeof(*parse->notices));
 	parse->notices[parse->n_notices++] = (struct manifest_notice){
 		.severity = severity,
-		.known = has_text(parse->file->notices, parse->file->n_notices, text),
-		.text = text,
+		.known = has_text(parse->file->notices, parse->file->n_notices, line),
+		.text = line,
 	};
 }
 

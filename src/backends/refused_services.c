@@ -136,20 +136,27 @@ void refused_services_accept(struct refused_services *services)
 	}
 }
 
-int64_t refused_services_next_ns(const struct refused_services *services)
+static int64_t next_after(const struct refused_services *services, int64_t after_ns)
 {
 	const struct refused_service *service;
 	int64_t next = REFUSED_NONE;
 	size_t at = 0;
 
 	while ((service = map_next(&services->all, &at)))
-		next = MIN(next, service->retry_ns);
+		if (service->retry_ns > after_ns)
+			next = MIN(next, service->retry_ns);
 	return next;
 }
 
+int64_t refused_services_next_ns(const struct refused_services *services)
+{
+	return next_after(services, INT64_MIN);
+}
+
+/* Those that the last sync tried and did not get to write are its owner's, who repeats it. */
 void refused_services_arm(const struct refused_services *services, struct event *timer)
 {
-	int64_t next = refused_services_next_ns(services);
+	int64_t next = next_after(services, services->now_ns);
 
 	event_del(timer);
 	if (next != REFUSED_NONE)

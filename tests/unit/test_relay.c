@@ -136,6 +136,21 @@ static void every_byte_arrives_in_both_directions_at_once(void **state)
 	assert_int_equal(lab->n_ended[RELAY_CLOSED], 1);
 }
 
+static void an_urgent_byte_goes_on_like_any_other(void **state)
+{
+	struct lab *lab = *state;
+	struct pair pair = open_pair(lab);
+
+	lab_write(pair.client, "before");
+	assert_int_equal(send(pair.client, "!", 1, MSG_OOB), 1);
+	lab_write(pair.client, "behind");
+	shutdown(pair.client, SHUT_WR);
+	lab_expect(pair.endpoint, "before!behind");
+	lab_expect_end(pair.endpoint);
+	close(pair.client);
+	close(pair.endpoint);
+}
+
 static void what_a_client_says_before_its_endpoint_is_there_is_kept(void **state)
 {
 	const struct addr door = lab_address(FAMILY_IPV4, 1);
@@ -237,6 +252,27 @@ static void an_answer_arrives_although_the_question_is_not_read(void **state)
 	close(pair.endpoint);
 	lab_expect(pair.client, "413 too large");
 	WAIT_UNTIL(count_ended(lab) == 1);
+	close(pair.client);
+}
+
+/* What was on its way to an endpoint that breaks is the first to find out, and must not hide it. */
+static void half_an_answer_is_no_answer_while_the_question_is_on_its_way(void **state)
+{
+	const size_t total = (size_t)64 << 20;
+	struct lab *lab = *state;
+	struct pair pair = open_pair(lab);
+	size_t written = 0, more;
+
+	do { /* as much as all buffers on the way take */
+		more = lab_pour(pair.client, 4, written, total);
+		written += more;
+		lab_turns(4);
+	} while (more > 0);
+	lab_write(pair.endpoint, "half an ans");
+	lab_reset(pair.endpoint);
+	WAIT_UNTIL(count_ended(lab) == 1);
+	assert_int_equal(lab->n_ended[RELAY_BROKEN], 1);
+	assert_int_equal(lab->code, ECONNRESET);
 	close(pair.client);
 }
 
@@ -463,11 +499,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 		TEST(every_byte_arrives_in_both_directions_at_once),
+		TEST(an_urgent_byte_goes_on_like_any_other),
 		TEST(what_a_client_says_before_its_endpoint_is_there_is_kept),
 		TEST(an_end_is_passed_on_and_the_answer_still_comes),
 		TEST(an_endpoint_that_ends_first_still_hears_its_client),
 		TEST(a_reset_of_one_side_resets_the_other_behind_its_bytes),
 		TEST(an_answer_arrives_although_the_question_is_not_read),
+		TEST(half_an_answer_is_no_answer_while_the_question_is_on_its_way),
 		TEST(a_client_that_breaks_behind_its_end_is_noticed),
 		TEST(what_is_cut_is_reset_and_not_told),
 		TEST(a_slow_reader_slows_its_writer_and_nobody_else),

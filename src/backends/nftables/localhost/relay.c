@@ -21,7 +21,8 @@
  * of ours, which is worked off for RELAY_TURN_NS in each turn of the loop. Level-triggered events would have to be
  * taken out of epoll and put back with each change of who waits for whom, and would give the loop no bound.
  *
- * A pipe is filled only when it is empty. Then EAGAIN can only mean that the socket has nothing.
+ * A pipe is filled only when it is empty. Then EAGAIN can only mean that the socket has nothing, or that an urgent byte
+ * is next, where splice(2) stops for ever: that one is read, and goes on like any other.
  */
 
 #define PIPE_BYTES     ((size_t)64 * 1024) /* of a pipe, as the kernel makes them */
@@ -41,6 +42,7 @@ struct end {
 	int fd;
 	struct event *event;
 	bool readable, writable; /* as far as is known */
+	int code;                /* why it takes nothing any more; 0: it does */
 };
 
 /* From one side to the other. */
@@ -181,6 +183,27 @@ static void break_reading(struct relay *relay, struct flow *flow, int code)
 	flow->ended = flow->done = true;
 }
 
+/* One byte by hand: an urgent one, or one that came just now. False: there is none. */
+static bool carry_byte(const struct end *in, struct flow *flow)
+{
+	char byte;
+	int n = 0;
+
+	if (ioctl(in->fd, FIONREAD, &n) < 0 || n == 0 || recv(in->fd, &byte, 1, MSG_DONTWAIT) != 1)
+		return false;
+	flow->held = write(flow->pipe[1], &byte, 1) == 1;
+	return flow->held > 0;
+}
+
+/* A side that failed as it was written to has told why: its next read looks like an ordinary end. */
+static void end_reading(struct relay *relay, struct flow *flow, const struct end *in)
+{
+	if (in->code)
+		break_reading(relay, flow, in->code);
+	else
+		flow->ended = true;
+}
+
 /* True: the pipe holds something. */
 static bool fill(struct relay *relay, enum side from)
 {
@@ -198,12 +221,14 @@ static bool fill(struct relay *relay, enum side from)
 		   SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
 	if (n > 0)
 		flow->held = (size_t)n;
-	else if (n == 0)
-		flow->ended = true;
-	else if (errno == EAGAIN)
-		in->readable = false;
-	else
+	else if (n < 0 && errno != EAGAIN)
 		break_reading(relay, flow, errno);
+	else if (carry_byte(in, flow))
+		return true;
+	else if (n == 0)
+		end_reading(relay, flow, in);
+	else
+		in->readable = false;
 	return n > 0;
 }
 
@@ -222,10 +247,12 @@ static size_t drain(struct relay *relay, enum side from)
 		flow->held -= (size_t)n;
 		return (size_t)n;
 	}
-	if (n < 0 && errno == EAGAIN)
+	if (n < 0 && errno == EAGAIN) {
 		out->writable = false;
-	else
-		flow->ended = flow->done = true;
+		return 0;
+	}
+	out->code = n < 0 ? errno : EPIPE;
+	flow->ended = flow->done = true;
 	return 0;
 }
 
@@ -322,6 +349,7 @@ static void set_options(int fd)
 	} options[] = {
 		{IPPROTO_TCP, TCP_NODELAY, 1},
 		{SOL_SOCKET, SO_KEEPALIVE, 1},
+		{SOL_SOCKET, SO_OOBINLINE, 1}, /* see carry_byte() */
 		{IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE},
 		{IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_IDLE},
 		{IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_MISS},

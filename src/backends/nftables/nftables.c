@@ -29,6 +29,7 @@
 #define AGE_INTERVAL_NS (60 * CLOCK_NS_PER_SECOND) /* of what no Service uses */
 /* How often full maps of clients are looked for; each is known as such for LAYOUT_FULL_SECONDS. */
 #define FULL_INTERVAL_NS (5 * CLOCK_NS_PER_SECOND)
+#define BIND_INTERVAL_NS (30 * CLOCK_NS_PER_SECOND) /* of NodePorts that cannot be bound */
 #define TABLE_ATTRIBUTE  1 /* of the messages of all kinds: NFTA_TABLE_NAME, NFTA_CHAIN_TABLE... */
 
 _Static_assert(NFTA_TABLE_NAME == TABLE_ATTRIBUTE && NFTA_CHAIN_TABLE == TABLE_ATTRIBUTE &&
@@ -47,8 +48,9 @@ struct backend {
 	struct localhost_ports *localhost; /* NULL: nothing is carried on localhost */
 	struct nft_socket *
 		counters; /* whoever asks for them does not wait for a task; NULL: there are none */
-	struct event *retry_timer, *age_timer, *full_timer;
+	struct event *retry_timer, *age_timer, *full_timer, *bind_timer;
 	struct damage damage; /* what is to be repaired */
+	bool synced;          /* once at least */
 	bool in_sync;
 	const struct plan_delta *delta; /* of the sync that runs */
 	struct backend_result result;   /* of the last sync */
@@ -204,6 +206,9 @@ static void set_timers(struct backend *backend)
 	if ((table_sync_has_affinity(backend->sync) || backend->n_full > 0) &&
 	    !evtimer_pending(backend->full_timer, NULL))
 		loop_arm(backend->full_timer, FULL_INTERVAL_NS);
+	if (backend->localhost && localhost_ports_wait(backend->localhost) &&
+	    !evtimer_pending(backend->bind_timer, NULL))
+		loop_arm(backend->bind_timer, BIND_INTERVAL_NS);
 }
 
 static void tell_full(const struct backend *backend)
@@ -279,8 +284,13 @@ static void sync_done(void *arg)
 	if (nft_watch_synced(backend->watch, backend->result.error == 0, backend->result.cost_ns) &&
 	    backend->events->repaired)
 		backend->events->repaired(backend->events->arg);
-	if (backend->result.error == 0)
+	if (backend->result.error == 0) {
+		backend->synced = true;
 		tell_full(backend);
+	} else if (backend->synced) {
+		nft_watch_idle(
+			backend->watch); /* what others do now does not wait for a good one */
+	}
 	set_timers(backend);
 	backend->events->synced(backend->events->arg, &backend->result);
 }
@@ -336,6 +346,7 @@ static void backend_close(struct backend *backend)
 	loop_free(backend->retry_timer);
 	loop_free(backend->age_timer);
 	loop_free(backend->full_timer);
+	loop_free(backend->bind_timer);
 	free(backend);
 }
 
@@ -354,6 +365,7 @@ static int open_parts(struct backend *backend, struct event_base *loop, struct e
 	backend->retry_timer = loop_timer(loop, on_retry_timer, backend);
 	backend->age_timer = loop_timer(loop, on_age_timer, backend);
 	backend->full_timer = loop_timer(loop, on_full_timer, backend);
+	backend->bind_timer = loop_timer(loop, on_retry_timer, backend);
 	open_localhost(backend, loop);
 	return 0;
 }

@@ -189,7 +189,8 @@ static void pause_accepting(struct listener *listener, int code)
 		    KV("err", LOG_STR(strerror(code))));
 	listener->paused = true;
 	event_del(listener->acceptable);
-	loop_arm(listener->ports->resume, PAUSE_NS);
+	if (!evtimer_pending(listener->ports->resume, NULL))
+		loop_arm(listener->ports->resume, PAUSE_NS);
 }
 
 static void on_resume(evutil_socket_t fd attr_unused, short what attr_unused, void *arg)
@@ -297,7 +298,7 @@ static const char *advice(int code)
 	case EADDRNOTAVAIL:
 		return "this host has no such address";
 	case EACCES:
-		return "ports below net.ipv4.ip_unprivileged_port_start need CAP_NET_BIND_SERVICE";
+		return "the port is below net.ipv4.ip_unprivileged_port_start";
 	case EMFILE:
 		return "raise the limit of open files (LimitNOFILE=, ulimit -n)";
 	default:
@@ -313,7 +314,7 @@ static void tell_failure(struct listener *listener, int code)
 	if (code == listener->failure)
 		return;
 	listener->failure = code;
-	log_error("Cannot serve a NodePort on localhost, trying again with each sync",
+	log_error("Cannot serve a NodePort on localhost, trying again now and then",
 		  KV("service", LOG_STR(listener->service)),
 		  KV("address", LOG_STR(address_of(listener, address))),
 		  KV("err", LOG_STR(strerror(code))), KV("reason", LOG_STR(advice(code))));
@@ -368,7 +369,8 @@ static void drop_listener(struct listener *listener)
 
 	close_socket(listener);
 	set_unbound(listener, false);
-	relays_cut(ports->relays, listener);
+	if (listener->n_connections > 0)
+		relays_cut(ports->relays, listener);
 	ports->stats.connections -= listener->n_connections;
 	TAILQ_REMOVE(&ports->all, listener, all);
 	ports->by_port[listener->port] = NULL;
@@ -444,12 +446,18 @@ void localhost_ports_end(struct localhost_ports *ports)
 		next = TAILQ_NEXT(listener, all);
 		if (!listener->told)
 			drop_listener(listener);
+		fiber_breathe(); /* only a sync drops: the next one stays */
 	}
 	for (listener = TAILQ_FIRST(&ports->unbound); listener; listener = next) {
 		next = TAILQ_NEXT(listener, unbound);
 		open_listener(listener);
 		fiber_breathe();
 	}
+}
+
+bool localhost_ports_wait(const struct localhost_ports *ports)
+{
+	return !TAILQ_EMPTY(&ports->unbound);
 }
 
 void localhost_ports_stats(const struct localhost_ports *ports, struct localhost_stats *ret)

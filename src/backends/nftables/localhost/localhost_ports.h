@@ -55,6 +55,8 @@ void localhost_ports_begin(struct localhost_ports *ports, bool full);
 void localhost_ports_tell(struct localhost_ports *ports, uint16_t node_port,
 			  const struct port_plan *plan);
 void localhost_ports_end(struct localhost_ports *ports);
+/* Is there one that could not be bound? The owner sees to it that a sync comes. */
+bool localhost_ports_wait(const struct localhost_ports *ports);
 
 struct localhost_stats {
 	size_t listeners;   /* bound now */

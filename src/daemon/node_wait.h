@@ -7,8 +7,9 @@
  * while (and ends when they come, see compare_node() in daemon.c); without podCIDRs there is nothing
  * to tell local traffic by, and it cannot.
  *
- * Addresses are not waited for where there is no hope: the server does not let us read the Node, or has not
- * answered for as long, or the source is a folder.
+ * Addresses are not waited for where there is no hope: the source is a folder. A server that does not let
+ * us read the Node, or does not answer, may do so in a moment: roles are bound while nodes come up.
+ * kube-proxy waits for that without end. Where Nodes are never to be read, the start takes the 30 s.
  */
 
 #include "model/model.h"

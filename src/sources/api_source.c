@@ -152,10 +152,11 @@ static void check_synced(struct api_source *source)
 	source->sink.synced(source->sink.arg);
 }
 
-static void settle_node(struct api_source *source, bool hope)
+/* Whatever the answer was, or that there was none: a better one may come soon. */
+static void settle_node(struct api_source *source)
 {
 	if (!source->node_settled && source->sink.node_listed)
-		source->sink.node_listed(source->sink.arg, hope);
+		source->sink.node_listed(source->sink.arg, true);
 	source->node_settled = true;
 	check_synced(source);
 }
@@ -171,7 +172,7 @@ static void on_node_grace(evutil_socket_t fd attr_unused, short what attr_unused
 	struct api_source *source = arg;
 
 	source->cidrs_settled = true;
-	settle_node(source, false);
+	settle_node(source);
 }
 
 static void on_listed(void *arg)
@@ -179,7 +180,7 @@ static void on_listed(void *arg)
 	const struct stream *stream = arg;
 
 	if (kind_of(stream) == OBJECT_NODE)
-		settle_node(stream->source, true);
+		settle_node(stream->source);
 	else if (kind_of(stream) == OBJECT_SERVICE_CIDR)
 		settle_cidrs(stream->source);
 	else
@@ -225,7 +226,7 @@ static void on_failed(void *arg, enum api_failure failure, const char *reason)
 	}
 	*said |= 1u << failure;
 	if (kind_of(stream) == OBJECT_NODE && failure == API_FAILURE_FORBIDDEN)
-		settle_node(source, false); /* waiting would not help */
+		settle_node(source);
 	if (kind_of(stream) == OBJECT_SERVICE_CIDR)
 		settle_cidrs(source);
 	if (how->alone)

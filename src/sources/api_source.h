@@ -8,7 +8,7 @@
  *
  *   - "synced" comes when Services and EndpointSlices have been delivered and it is known whether
  *     there is a Node. One that may not be read does not hold up the rest, and one that cannot be
- *     read (while the others can) does so for 30 s.
+ *     read (while the others can) does so for 30 s. Both are asked for again, so there is hope.
  *   - ServiceCIDRs hold up the rest until the first answer about them, whatever it is: a server may
  *     not have them, or not let us read them, and one that is silent has as long as for the Node.
  *   - Whatever goes wrong afterwards changes nothing in the sink. Each kind of failure is reported

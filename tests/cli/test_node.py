@@ -137,15 +137,21 @@ def test_pod_cidrs_come_first_in_mode_node_cidr(host):
 class Server:
     """An API server in the daemon's namespace, see lab/fake_api.py, that has the Node and a Service."""
 
-    def __init__(self, host):
+    def __init__(self, host, refuses=None):
+        """refuses: a kind that may not be read yet; then nothing is waited for."""
         self.host, self.api = host, fake_api.spawn(host.node)
         host.write(WEB)
         self.items = host.objects
         self.node = next(item for item in self.items if item["kind"] == "Node")
         self.api.call("apply", items=self.items)
+        self.api.call("refuse", kind=refuses)
         self.start()
+        if not refuses:
+            self.wait_for_first_syncs()
+
+    def wait_for_first_syncs(self):
         for family in (4, 6):
-            host.log.wait_line(f'"First sync done" ipFamily="IPv{family}"')
+            self.host.log.wait_line(f'"First sync done" ipFamily="IPv{family}"')
 
     def start(self):
         self.host.pid_of_daemon, self.host.log = self.host.node.spawn(
@@ -160,6 +166,18 @@ class Server:
     def list_nodes_anew(self):
         self.show_none("Node")
         self.api.call("expire", kind="Node")
+
+
+def test_rights_that_come_a_moment_late_cost_no_restart(host):
+    """A cluster that is being made binds the role when nodes are up already."""
+    server = Server(host, refuses="Node")
+    host.log.wait_line("does not let us read about the Node")
+    host.log.wait_line('"Waiting for the Node\'s addresses" node="node1" seconds=30')
+    assert not rules(host)
+    server.api.call("refuse", kind=None)
+    server.wait_for_first_syncs()
+    assert host.log.find("lets us follow the Node again")
+    assert_goes_on(host, lambda: server.api.call("apply", items=MORE.objects()))
 
 
 def test_a_watch_tells_of_its_deletion(host):

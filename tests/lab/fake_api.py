@@ -12,6 +12,7 @@ this version would refuse, and one of a later version would not, arrives as it i
     api.call("expire", kind=...)                   watches are told that their version is too old, which makes clients list anew
     api.call("go_on_from", version=...)            the resourceVersion goes on from here, backwards too
     api.call("page", token=...)                    streaming lists are refused, and every page names this token for the next; None: as usual
+    api.call("refuse", kind=...)                   requests for these are answered with 403; None: none is
     api.call("told")                               lists by kind, and the Events that came
 """
 import json
@@ -45,7 +46,7 @@ class State:
         self.log = {kind: [] for kind in KINDS.values()}  # for watches: (version, frame)
         self.shown = dict.fromkeys(KINDS.values())
         self.lists = dict.fromkeys(KINDS.values(), 0)
-        self.token, self.events = None, []
+        self.token, self.refused, self.events = None, None, []
         Handler.state = self
         listener = Server(("127.0.0.1", PORT), Handler)
         threading.Thread(target=listener.serve_forever, daemon=True).start()
@@ -98,6 +99,9 @@ class State:
 
     def page(self, token):
         self.token = token
+
+    def refuse(self, kind):
+        self.refused = kind
 
     # -- what clients ask for
 
@@ -163,6 +167,8 @@ class Handler(BaseHTTPRequestHandler):
         kind = KINDS.get(url.path.rsplit("/", 1)[1])
         if not kind:
             self.answer(404)
+        elif kind == self.state.refused:
+            self.answer(403)
         elif "sendInitialEvents" in query and self.state.token:
             self.answer(400)
         elif "watch" in query:

@@ -58,7 +58,7 @@ struct daemon {
 	bool waited;            /* for another instance to end */
 	bool in_turn;           /* no other instance writes rules */
 
-	char node_ips[NODE_IPS_TEXT_MAX]; /* of the Node when it was known */
+	struct node *node; /* when that was, or the configuration last changed; NULL: none */
 
 	bool listed; /* the source has reported all that there was */
 	bool ended;
@@ -379,12 +379,20 @@ static void begin_in_turn(struct daemon *daemon)
 		node_lock_take_over(daemon->lock);
 }
 
+static void keep_node(struct daemon *daemon)
+{
+	const struct node *node = model_node(daemon->model);
+
+	node_unref(daemon->node);
+	daemon->node = node ? node_ref((struct node *)node) : NULL;
+}
+
 static void on_node_known(void *arg)
 {
 	struct daemon *daemon = arg;
 
 	daemon->node_known = true;
-	node_print_ips(model_node(daemon->model), daemon->node_ips);
+	keep_node(daemon);
 	look_at_host(daemon);
 	begin_in_turn(daemon);
 }
@@ -470,13 +478,14 @@ static bool same_pod_cidrs(const struct node *a, const struct node *b)
 }
 
 /*
- * Rules stand on facts of the Node as it was when the start went on. Of what changes later only the
- * zone is followed. Other addresses or podCIDRs need a new start, and so does a Node that went, as
- * in kube-proxy: rules stay, and whoever supervises us decides when. NULL: it went.
+ * Rules stand on facts of the Node as it was when the start went on, also while another instance is
+ * waited for. Of what changes later only the zone is followed. Other addresses or podCIDRs need a new start, and so does a Node that went, as
+ * in kube-proxy: rules stay, and whoever supervises us decides when. NULL: it went. In mode NodeCIDR
+ * there was one, or the start would still wait for its podCIDRs.
  */
 static void compare_node(struct daemon *daemon, const struct node *node)
 {
-	char now[NODE_IPS_TEXT_MAX];
+	char before[NODE_IPS_TEXT_MAX], now[NODE_IPS_TEXT_MAX];
 	char reason[2 * NODE_IPS_TEXT_MAX + 32];
 
 	if (!node) {
@@ -484,17 +493,18 @@ static void compare_node(struct daemon *daemon, const struct node *node)
 		     daemon->config->node_name);
 		return;
 	}
-	if (daemon->family_set && daemon->config->detect_mode == DETECT_NODE_CIDR &&
-	    !same_pod_cidrs(family_set_node(daemon->family_set), node)) {
+	if (daemon->config->detect_mode == DETECT_NODE_CIDR &&
+	    !same_pod_cidrs(daemon->node, node)) {
 		fail(daemon, "The Node's podCIDRs changed, a new start is needed",
 		     "podCIDRs differ from those at the start");
 		return;
 	}
+	node_print_ips(daemon->node, before);
 	node_print_ips(node, now);
-	if (streq(now, daemon->node_ips))
+	if (streq(now, before))
 		return;
-	snprintf(reason, sizeof(reason), "at the start: %s; now: %s",
-		 *daemon->node_ips ? daemon->node_ips : "none", *now ? now : "none");
+	snprintf(reason, sizeof(reason), "at the start: %s; now: %s", *before ? before : "none",
+		 *now ? now : "none");
 	fail(daemon, "The Node's addresses changed, a new start is needed", reason);
 }
 
@@ -546,13 +556,13 @@ static void on_remove(void *arg, enum object_kind kind, const char *key)
 	family_set_request(daemon->family_set, families);
 }
 
-/* A new start waits for podCIDRs that are missing; where rules are already written none does. */
+/* A new start waits for podCIDRs that are missing; from then on nobody does. */
 static bool can_change_config(void *arg, const struct config *config)
 {
 	const struct daemon *daemon = arg;
 	const struct node *node = model_node(daemon->model);
 
-	return !daemon->family_set || config->detect_mode != DETECT_NODE_CIDR ||
+	return !daemon->node_known || config->detect_mode != DETECT_NODE_CIDR ||
 	       (node && node->n_pod_cidrs > 0);
 }
 
@@ -572,6 +582,7 @@ static int change_config(void *arg, const struct config *config, struct err *err
 		live_page_set_families(daemon->page, family_set);
 	}
 	daemon->config = config;
+	keep_node(daemon);
 	if (daemon->servers)
 		servers_set_config(daemon->servers, config);
 	log_setup(config->log_format, config->verbosity);
@@ -820,6 +831,7 @@ static void daemon_done(struct daemon *daemon)
 		loop_free(daemon->signals[i]);
 	node_wait_free(daemon->node_wait);
 	loop_free(daemon->last_word);
+	node_unref(daemon->node);
 	model_free(daemon->model);
 	node_lock_free(daemon->lock); /* last: from then on another instance writes */
 	log_attach(NULL);

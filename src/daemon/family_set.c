@@ -170,11 +170,6 @@ int family_set_new(const struct family_set_input *input, const struct config *co
 	return 0;
 }
 
-const struct node *family_set_node(const struct family_set *family_set)
-{
-	return family_set->node;
-}
-
 const struct settings *family_set_settings(const struct family_set *family_set, enum family family)
 {
 	return family_set && family_set->syncs[family] ? &family_set->settings[family] : NULL;

@@ -50,9 +50,6 @@ int family_set_new(const struct family_set_input *input, const struct config *co
 		   struct family_set **ret, struct err *err);
 struct family_set *family_set_free(struct family_set *family_set); /* accepts NULL, returns NULL */
 
-/* The Node that the settings are made from; NULL: it was not known. */
-const struct node *family_set_node(const struct family_set *family_set);
-
 /* Of a family that is proxied; else, and for NULL, NULL. Good as long as the set is. */
 const struct settings *family_set_settings(const struct family_set *family_set, enum family family);
 

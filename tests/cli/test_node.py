@@ -4,6 +4,8 @@
 Rules stay, and the next start stands on what the Node is by then.
 """
 
+import os
+
 import pytest
 
 from lab import fake_api
@@ -130,6 +132,52 @@ def test_pod_cidrs_come_first_in_mode_node_cidr(host):
     host.start("--detect-local-mode=NodeCIDR")
     both = {**addresses("192.0.2.99"), "spec": {"podCIDRs": ["10.244.77.0/24"]}}
     assert_ends(host, lambda: host.write(WEB, node=both), '"The Node\'s podCIDRs changed, a new start is needed"')
+
+
+# ---- while another instance is waited for
+
+@pytest.fixture
+def second(host):
+    """A daemon that waits for the host's own to end: second.start(configuration), second.assert_ends(words)."""
+    class Second:
+        config = f"{host.folder}/config"
+        pid = log = None
+
+        def configure(self, text):
+            with open(f"{self.config}.new", "w", encoding="utf-8") as file:
+                file.write("apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\nmode: iptables\n"
+                           "healthzBindAddress: 127.0.0.1:20256\nmetricsBindAddress: 127.0.0.1:20249\n" + text)
+            os.rename(f"{self.config}.new", self.config)
+
+        def start(self, text):
+            """Returns when it knows the Node: its loop, which answers, runs once the folder was read."""
+            self.configure(text)
+            self.pid, self.log = host.node.spawn(*host.arguments, f"--config={self.config}")
+            self.log.wait_line("Another instance runs on this node, waiting for it to end")
+            host.wait_for(lambda: host.ask("/healthz", 20256).status, lambda status: status == 503)
+
+        def assert_ends(self, words):
+            assert host.node.agent.call("wait", pid=self.pid, timeout=30) == 1
+            self.log.wait_line(words)
+
+    host.write(WEB)
+    host.start()
+    return Second()
+
+
+def test_pod_cidrs_count_while_another_instance_is_waited_for(host, second):
+    second.start("detectLocalMode: NodeCIDR\n")
+    host.write(WEB, MORE, node={"spec": {"podCIDRs": []}})
+    second.assert_ends("The Node's podCIDRs changed, a new start is needed")
+    assert_goes_on(host, lambda: None)
+
+
+def test_a_configuration_that_needs_pod_cidrs_needs_a_new_start_to_wait_for_them(host, second):
+    host.write(WEB, node={"spec": {"podCIDRs": []}})
+    second.start("clusterCIDR: 10.244.0.0/16\n")
+    second.configure("detectLocalMode: NodeCIDR\n")
+    second.assert_ends('a new start is needed.*detectLocalMode')
+    assert_goes_on(host, lambda: host.write(WEB, MORE))
 
 
 # ---- below an API server

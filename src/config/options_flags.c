@@ -71,7 +71,7 @@ const struct flag options_flags[] = {
 	{.group = CONFIG, .name = "config", STRING(config), .commands = BOTH, .value = "file",
 	 .help = "KubeProxyConfiguration file. All settings are taken from it; of the flags only those about logs, --hostname-override, --master and the actions count. run follows its changes."},
 	{.group = CONFIG, .name = "feature-gates", FIELD(GATES, "featureGates"), .commands = BOTH,
-	 .help = "Turns features on or off. AllowServiceExternalIPs=false ignores externalIPs of Services; most other gates of Kubernetes 1.35 to 1.37 are accepted and change nothing here."},
+	 .help = "Turns features on or off. AllowServiceExternalIPs=false ignores externalIPs of Services, KubeProxyNFTablesLocalhostNodePorts=true serves NodePorts on localhost in nftables mode; most other gates of Kubernetes 1.35 to 1.37 are accepted and change nothing here."},
 	{.group = CONFIG, .name = "sandbox", STRING(sandbox), .commands = BOTH, .initial = "on", .value = "on|log|off",
 	 .help = "After the start, give up all privileges but those that the mode needs, and refuse system calls that nothing here makes. log: such calls are only reported, in the kernel's audit log."},
 	{.group = CONFIG, .name = "no-sandbox", BOOL(no_sandbox), .commands = BOTH,

@@ -208,11 +208,20 @@ static void check_node_ports(const struct validation *v)
 	}
 }
 
+/* What kube-proxy of 1.35 and 1.36 asked for in its files stays good; no metric is hidden here. */
+static bool was_previous(const char *version)
+{
+	return streq(version, "1.34") || streq(version, "1.35");
+}
+
 static void check_hidden_metrics(const struct validation *v)
 {
 	const char *version = v->message->showhiddenmetricsforversion;
 
-	if (version && *version && !streq(version, PREVIOUS))
+	if (version && was_previous(version))
+		kubeproxy_config_problem(v->config, v->warnings, "showHiddenMetricsForVersion",
+					 "\"%s\" has no effect any more, remove it", version);
+	else if (version && *version && !streq(version, PREVIOUS))
 		add(v, "showHiddenMetricsForVersion",
 		    "Invalid value: \"%s\": must be omitted or have the value '%s'; only the "
 		    "previous minor version is allowed",

@@ -198,7 +198,7 @@ def test_feature_gates(both, tmp_path):
 
 @difference('`showHiddenMetricsForVersion`')
 def test_show_hidden_metrics_for_version(both, tmp_path):
-    for version, which in (('1.35', [True, False]), ('1.36', [False, True])):
+    for version, which in (('1.35', [True, True]), ('1.36', [False, True]), ('1.33', [False, False])):
         texts = [written(path, tmp_path, f'--show-hidden-metrics-for-version={version}') for path in both]
         assert [text is not None for text in texts] == which, version
 

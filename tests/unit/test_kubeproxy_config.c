@@ -416,7 +416,7 @@ static void validation_of_each_rule(void **state)
 		 "metricsBindAddress: Invalid value: \"foo\": must be IP:"},
 		{"metricsBindAddress: '[::1]:65536'", "\"65536\": must be a valid port"},
 		{"nodePortAddresses: [1.2.3.4]", "nodePortAddresses: [0]: Invalid value"},
-		{"showHiddenMetricsForVersion: '1.35'",
+		{"showHiddenMetricsForVersion: '1.33'",
 		 "must be omitted or have the value '1.36'; only the previous minor version"},
 		{"detectLocalMode: Guess", "detectLocalMode: Unsupported value: \"Guess\""},
 		{"detectLocalMode: BridgeInterface", "detectLocal.bridgeInterface: Invalid value"},
@@ -449,6 +449,17 @@ static void validation_of_each_rule(void **state)
 		assert_has(f->problems.v[0], cases[i].says);
 		assert_has(f->problems.v[0], "file.yaml");
 	}
+}
+
+static void hidden_metrics_of_older_files_are_a_warning(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(from_text(f, HEAD "showHiddenMetricsForVersion: '1.35'\n", NULL), 0);
+	assert_int_equal(f->problems.n, 0);
+	assert_int_equal(f->warnings.n, 1);
+	assert_has(f->warnings.v[0],
+		   "showHiddenMetricsForVersion: \"1.35\" has no effect any more, remove it");
 }
 
 static void validation_lets_rules_of_other_modes_be(void **state)
@@ -714,6 +725,7 @@ int main(void)
 		TEST(logging_flags_win_over_the_file),
 		TEST(address_and_port_merging),
 		TEST(validation_of_each_rule),
+		TEST(hidden_metrics_of_older_files_are_a_warning),
 		TEST(validation_lets_rules_of_other_modes_be),
 		TEST(validation_of_words_for_node_ports),
 		TEST(no_mode_and_an_empty_one_are_the_default),

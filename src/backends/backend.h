@@ -40,8 +40,9 @@ struct backend_result {
 	size_t no_local_internal; /* service ports with a Local policy and only remote endpoints */
 	size_t no_local_external;
 	size_t conflicts[CONFLICT_KIND_COUNT]; /* Services that ask for what is not theirs */
-	/* what was taken from the model for it; borrowed until synced() returns. NULL: not known */
+	/* as plan_store_update() told it; borrowed until synced() returns. NULL: not known */
 	const struct model_changes *changes;
+	const struct plan_store *plans; /* borrowed likewise */
 };
 
 /* The kernel does not take what a Service asks for, which therefore stays as it was or is left out. */

@@ -11,6 +11,13 @@
 /* One dump that copies every UDP flow is cheaper than more filtered ones than this. */
 #define FILTERED_DUMPS_MAX 8
 
+/*
+ * While flows cannot be deleted: as many endpoints that left a port are remembered, more for one that has many; and of
+ * addresses and ports that are gone as many judgements and targets.
+ */
+#define LEFT_MAX 1024
+#define GONE_MAX 100000
+
 /* Where packets come in: an address and port, or (node ports) a port of any address. */
 struct front {
 	uint8_t protocol; /* IPPROTO_* */
@@ -24,9 +31,10 @@ struct target {
 	uint16_t port;
 };
 
+/* Never changed, so those who refer to the same may share them. None at all may be NULL. */
 struct targets {
-	struct target *v; /* sorted */
-	size_t n;
+	size_t refs, n;
+	struct target v[]; /* sorted */
 };
 
 /* What is remembered of a service port. */
@@ -35,11 +43,10 @@ struct known_port {
 	uint8_t protocol;
 	struct front *fronts;
 	size_t n_fronts;
-	struct targets all;     /* endpoints, whatever their state */
-	struct targets serving; /* those that serve */
-	struct targets
-		left; /* those that it had when flows were last looked for, and has no more */
-	bool fresh;   /* it was not known then: others may have left it */
+	struct targets *all;     /* endpoints, whatever their state */
+	struct targets *serving; /* those that serve */
+	struct targets *left;    /* had when flows were last looked for, and has no more */
+	bool fresh; /* others may have left it: it was not known then, or too many left */
 };
 
 struct known_service {
@@ -60,7 +67,8 @@ enum judgement_kind {
 struct judgement {
 	struct front front;
 	enum judgement_kind kind;
-	struct targets targets; /* owned */
+	bool gone; /* no Service has the front any more */
+	struct targets *targets;
 };
 
 struct stale_flows {
@@ -100,44 +108,66 @@ static int compare_judgements(const void *a, const void *b)
 			      &((const struct judgement *)b)->front);
 }
 
+static struct targets *targets_new(size_t room)
+{
+	struct targets *targets = xcalloc(1, sizeof(*targets) + room * sizeof(targets->v[0]));
+
+	targets->refs = 1;
+	return targets;
+}
+
+static struct targets *targets_ref(struct targets *targets)
+{
+	if (targets)
+		targets->refs++;
+	return targets;
+}
+
+static void targets_unref(struct targets *targets)
+{
+	if (targets && --targets->refs == 0)
+		free(targets);
+}
+
+static size_t targets_count(const struct targets *targets)
+{
+	return targets ? targets->n : 0;
+}
+
+static void targets_sort(struct targets *targets)
+{
+	if (targets->n > 1)
+		qsort(targets->v, targets->n, sizeof(targets->v[0]), compare_targets);
+}
+
 static bool has_target(const struct targets *targets, const struct target *target)
 {
-	return targets->n > 0 &&
+	return targets_count(targets) > 0 &&
 	       bsearch(target, targets->v, targets->n, sizeof(*target), compare_targets);
 }
 
-static struct targets copy_targets(const struct targets *from)
+/* Those of a that b has not; for the caller to unref. */
+static struct targets *without(const struct targets *a, const struct targets *b)
 {
-	struct targets to = {.v = xcalloc(MAX(from->n, 1), sizeof(struct target)), .n = from->n};
+	struct targets *left = targets_new(targets_count(a));
 
-	if (from->n > 0)
-		memcpy(to.v, from->v, from->n * sizeof(*to.v));
-	return to;
-}
-
-/* Those of a that b has not; for the caller to free. */
-static struct targets without(const struct targets *a, const struct targets *b)
-{
-	struct targets left = {.v = xcalloc(MAX(a->n, 1), sizeof(struct target))};
-
-	for (size_t i = 0; i < a->n; i++)
+	for (size_t i = 0; a && i < a->n; i++)
 		if (!has_target(b, &a->v[i]))
-			left.v[left.n++] = a->v[i];
+			left->v[left->n++] = a->v[i];
 	return left;
 }
 
-/* Those of both; for the caller to free. */
-static struct targets together(const struct targets *a, const struct targets *b)
+/* Those of both; for the caller to unref. */
+static struct targets *together(const struct targets *a, const struct targets *b)
 {
-	struct targets all = {.v = xcalloc(MAX(a->n + b->n, 1), sizeof(struct target))};
+	struct targets *all = targets_new(targets_count(a) + targets_count(b));
 
-	for (size_t i = 0; i < a->n; i++)
-		all.v[all.n++] = a->v[i];
-	for (size_t i = 0; i < b->n; i++)
+	for (size_t i = 0; a && i < a->n; i++)
+		all->v[all->n++] = a->v[i];
+	for (size_t i = 0; b && i < b->n; i++)
 		if (!has_target(a, &b->v[i]))
-			all.v[all.n++] = b->v[i];
-	if (all.n > 1)
-		qsort(all.v, all.n, sizeof(*all.v), compare_targets);
+			all->v[all->n++] = b->v[i];
+	targets_sort(all);
 	return all;
 }
 
@@ -150,9 +180,9 @@ static struct known_service *known_service_free(struct known_service *service)
 	for (size_t i = 0; i < service->n_ports; i++) {
 		free(service->ports[i].name);
 		free(service->ports[i].fronts);
-		free(service->ports[i].all.v);
-		free(service->ports[i].serving.v);
-		free(service->ports[i].left.v);
+		targets_unref(service->ports[i].all);
+		targets_unref(service->ports[i].serving);
+		targets_unref(service->ports[i].left);
 	}
 	free(service->ports);
 	free(service->key);
@@ -172,55 +202,60 @@ static uint8_t watched_protocol(const struct stale_flows *flows, const struct se
 										   : 0;
 }
 
-static void add_front(struct known_port *known, const struct addr *addr, uint16_t port)
+/* addr NULL: the NodePort. One that is not the Service's is none of its fronts. */
+static void add_front(struct known_port *known, const struct stale_flows_rules *rules,
+		      const struct service *service, const struct service_port *port,
+		      const struct addr *addr)
 {
-	struct front *front = &known->fronts[known->n_fronts++];
+	uint16_t number = addr ? port->port : port->node_port;
 
-	front->protocol = known->protocol;
-	front->port = port;
-	if (addr)
-		front->addr = *addr;
-	else
-		front->any_addr = true;
+	if (rules->owner(rules->arg, port->protocol, addr, number) != service)
+		return;
+	known->fronts[known->n_fronts++] = (struct front){
+		.protocol = known->protocol,
+		.any_addr = !addr,
+		.port = number,
+		.addr = addr ? *addr : (struct addr){0},
+	};
 }
 
-static void add_fronts(struct known_port *known, const struct service *service,
-		       const struct service_port *port, enum family family)
+static void add_fronts(struct known_port *known, const struct stale_flows_rules *rules,
+		       const struct service *service, const struct service_port *port,
+		       enum family family)
 {
 	known->fronts =
 		xcalloc(service->n_external_ips + service->n_vips + 2, sizeof(*known->fronts));
-	add_front(known, &service->cluster_ip[family], port->port);
+	add_front(known, rules, service, port, &service->cluster_ip[family]);
 	for (size_t i = 0; i < service->n_external_ips; i++)
 		if (service->external_ips[i].family == family)
-			add_front(known, &service->external_ips[i], port->port);
+			add_front(known, rules, service, port, &service->external_ips[i]);
 	for (size_t i = 0; i < service->n_vips; i++)
 		if (service->vips[i].family == family)
-			add_front(known, &service->vips[i], port->port);
+			add_front(known, rules, service, port, &service->vips[i]);
 	if (port->node_port)
-		add_front(known, NULL, port->node_port);
+		add_front(known, rules, service, port, NULL);
 }
 
-static struct targets read_targets(const struct endpoints *endpoints, bool only_serving)
+static struct targets *read_targets(const struct endpoints *endpoints, bool only_serving)
 {
 	size_t n = endpoints ? endpoints->n : 0;
-	struct targets targets = {.v = xcalloc(MAX(n, 1), sizeof(struct target))};
+	struct targets *targets = targets_new(n);
 
 	for (size_t i = 0; i < n; i++) {
 		const struct endpoint *endpoint = &endpoints->v[i];
 
 		if (!only_serving || endpoint->flags & ENDPOINT_SERVING)
-			targets.v[targets.n++] = (struct target){endpoint->addr, endpoint->port};
+			targets->v[targets->n++] = (struct target){endpoint->addr, endpoint->port};
 	}
-	if (targets.n > 1)
-		qsort(targets.v, targets.n, sizeof(*targets.v), compare_targets);
+	targets_sort(targets);
 	return targets;
 }
 
 /* NULL when the service has nothing that flows could be stale of. */
 static struct known_service *read_service(const struct stale_flows *flows,
-					  const struct model *model, const char *key)
+					  const struct stale_flows_rules *rules, const char *key)
 {
-	const struct service *service = model_service(model, key);
+	const struct service *service = rules->service(rules->arg, key);
 	struct known_service *known;
 
 	if (!service_in_family(service, flows->family))
@@ -237,12 +272,13 @@ static struct known_service *read_service(const struct stale_flows *flows,
 		if (!protocol)
 			continue;
 		to = &known->ports[known->n_ports++];
-		endpoints = model_endpoints(model, flows->family, key, port->name, port->protocol);
+		endpoints = model_endpoints(rules->model, flows->family, key, port->name,
+					    port->protocol);
 		to->name = xstrdup(port->name);
 		to->protocol = protocol;
 		to->all = read_targets(endpoints, false);
 		to->serving = read_targets(endpoints, true);
-		add_fronts(to, service, port, flows->family);
+		add_fronts(to, rules, service, port, flows->family);
 	}
 	return known->n_ports > 0 ? known : known_service_free(known);
 }
@@ -259,22 +295,26 @@ static const struct known_port *find_port(const struct known_service *service,
 
 /* -- judgements */
 
-static void add_judgement(struct stale_flows *flows, const struct front *front,
-			  enum judgement_kind kind, const struct targets *targets)
+static struct judgement *add_judgement(struct stale_flows *flows, const struct front *front,
+				       enum judgement_kind kind, struct targets *targets)
 {
+	struct judgement *judgement;
+
 	array_grow(&flows->judgements, &flows->judgements_capacity, flows->n_judgements,
 		   sizeof(*flows->judgements));
-	flows->judgements[flows->n_judgements++] = (struct judgement){
+	judgement = &flows->judgements[flows->n_judgements++];
+	*judgement = (struct judgement){
 		.front = *front,
 		.kind = kind,
-		.targets = copy_targets(targets),
+		.targets = targets_ref(targets),
 	};
+	return judgement;
 }
 
 static void forget_judgements(struct stale_flows *flows)
 {
 	for (size_t i = 0; i < flows->n_judgements; i++)
-		free(flows->judgements[i].targets.v);
+		targets_unref(flows->judgements[i].targets);
 	flows->n_judgements = 0;
 }
 
@@ -298,17 +338,33 @@ static const struct judgement *find_judgement(const struct stale_flows *flows,
 	return find_among(flows->judgements, flows->n_judgements, front);
 }
 
-/* The first n_old are from before; those of them about a front that has a newer one go. */
+/* What the judgements of gone fronts hold. */
+static size_t count_gone(const struct stale_flows *flows)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < flows->n_judgements; i++)
+		if (flows->judgements[i].gone)
+			n += 1 + targets_count(flows->judgements[i].targets);
+	return n;
+}
+
+/*
+ * The first n_old are from before; those of them about a front that has a newer one go, and when they are too many all of
+ * gone fronts: their flows stay as long as their clients send.
+ */
 static void join_judgements(struct stale_flows *flows, size_t n_old)
 {
 	struct judgement *newer = flows->judgements + n_old;
 	size_t n_newer = flows->n_judgements - n_old;
+	bool too_many = n_old > 0 && count_gone(flows) > GONE_MAX;
 	size_t n = 0;
 
 	sort_judgements(newer, n_newer);
 	for (size_t i = 0; i < n_old; i++) {
-		if (find_among(newer, n_newer, &flows->judgements[i].front))
-			free(flows->judgements[i].targets.v);
+		if ((too_many && flows->judgements[i].gone) ||
+		    find_among(newer, n_newer, &flows->judgements[i].front))
+			targets_unref(flows->judgements[i].targets);
 		else
 			flows->judgements[n++] = flows->judgements[i];
 	}
@@ -319,11 +375,16 @@ static void join_judgements(struct stale_flows *flows, size_t n_old)
 		sort_judgements(flows->judgements, flows->n_judgements);
 }
 
-/* Flows to endpoints that a port has or had. Without any only an earlier judgement is replaced. */
-static void judge_own(struct stale_flows *flows, const struct front *front,
-		      const struct targets *targets)
+/*
+ * Flows to endpoints that a port has or had. Without any only an earlier judgement is replaced, but not that of an earlier
+ * life of the port by one that knows of no endpoint.
+ */
+static void judge_own(struct stale_flows *flows, const struct known_port *port,
+		      const struct front *front, struct targets *targets)
 {
-	if (targets->n > 0 || flows->unfinished)
+	bool knows = !port->fresh || targets_count(port->all) > 0;
+
+	if (targets_count(targets) > 0 || (flows->unfinished && knows))
 		add_judgement(flows, front, JUDGE_IN, targets);
 }
 
@@ -335,15 +396,15 @@ static void judge_own(struct stale_flows *flows, const struct front *front,
 static void judge_udp_front(struct stale_flows *flows, const struct known_port *port,
 			    const struct front *front)
 {
-	struct targets had;
+	struct targets *had;
 
-	if (port->serving.n > 0 || !front->any_addr) {
-		add_judgement(flows, front, JUDGE_NOT_IN, &port->serving);
+	if (targets_count(port->serving) > 0 || !front->any_addr) {
+		add_judgement(flows, front, JUDGE_NOT_IN, port->serving);
 		return;
 	}
-	had = together(&port->all, &port->left);
-	judge_own(flows, front, &had);
-	free(had.v);
+	had = together(port->all, port->left);
+	judge_own(flows, port, front, had);
+	targets_unref(had);
 }
 
 /*
@@ -354,9 +415,9 @@ static void judge_tcp_front(struct stale_flows *flows, const struct known_port *
 			    const struct front *front)
 {
 	if (port->fresh && !front->any_addr)
-		add_judgement(flows, front, JUDGE_ELSEWHERE, &port->all);
+		add_judgement(flows, front, JUDGE_ELSEWHERE, port->all);
 	else
-		judge_own(flows, front, &port->left);
+		judge_own(flows, port, front, port->left);
 }
 
 static void judge_present_port(struct stale_flows *flows, const struct known_port *port)
@@ -368,48 +429,64 @@ static void judge_present_port(struct stale_flows *flows, const struct known_por
 			judge_tcp_front(flows, port, &port->fronts[i]);
 }
 
-static bool has_front(const struct known_service *service, const struct front *front)
+static enum protocol protocol_of(const struct front *front)
 {
-	for (size_t i = 0; service && i < service->n_ports; i++)
-		for (size_t j = 0; j < service->ports[i].n_fronts; j++)
-			if (compare_fronts(&service->ports[i].fronts[j], front) == 0)
-				return true;
-	return false;
+	return front->protocol == IPPROTO_UDP ? PROTOCOL_UDP : PROTOCOL_TCP;
 }
 
-/* Does any service that is remembered now have this front, as the one of that key had? */
-static bool front_is_in_use(const struct stale_flows *flows, const char *key,
-			    const struct front *front)
+/* NULL: nobody's. */
+static const struct service *front_owner(const struct stale_flows_rules *rules,
+					 const struct front *front)
 {
-	const struct known_service *service;
-	size_t at = 0;
-
-	if (has_front(map_get(&flows->services, key), front))
-		return true; /* as a rule */
-	while ((service = map_next(&flows->services, &at)))
-		if (has_front(service, front))
-			return true;
-	return false;
+	return rules->owner(rules->arg, protocol_of(front), front->any_addr ? NULL : &front->addr,
+			    front->port);
 }
 
-/* Fronts of UDP that no Service has any more; for NodePorts see judge_udp_front(). */
-static void judge_gone(struct stale_flows *flows, const struct known_service *before)
+/* One of UDP that no Service has any more; for NodePorts see judge_udp_front(). */
+static void judge_gone_udp(struct stale_flows *flows, const struct known_port *port,
+			   const struct front *front)
+{
+	struct targets *had;
+
+	if (!front->any_addr) {
+		add_judgement(flows, front, JUDGE_TRANSLATED, NULL)->gone = true;
+		return;
+	}
+	had = together(port->all, port->left);
+	if (had->n > 0)
+		add_judgement(flows, front, JUDGE_IN, had)->gone = true;
+	targets_unref(had);
+}
+
+/*
+ * As far as that waits, what left the Service before it went is still cut. Where another Service has the front now, which
+ * wants nothing cut, nothing is.
+ */
+static void judge_gone_tcp(struct stale_flows *flows, const struct known_port *port,
+			   const struct front *front, const struct service *owner)
+{
+	if (flows->unfinished)
+		add_judgement(flows, front, JUDGE_IN, owner ? NULL : port->left)->gone = true;
+}
+
+/* A front whose owner has its flows judged was looked at with that one, which it may have gone to. */
+static void judge_gone(struct stale_flows *flows, const struct stale_flows_rules *rules,
+		       const struct known_service *before)
 {
 	for (size_t i = 0; before && i < before->n_ports; i++) {
 		const struct known_port *port = &before->ports[i];
-		struct targets had = together(&port->all, &port->left);
 
-		for (size_t j = 0; j < port->n_fronts && port->protocol == IPPROTO_UDP; j++) {
+		for (size_t j = 0; j < port->n_fronts; j++) {
 			const struct front *front = &port->fronts[j];
+			const struct service *owner = front_owner(rules, front);
 
-			if (front_is_in_use(flows, before->key, front))
+			if (owner && watched_protocol(flows, owner, protocol_of(front)))
 				continue;
-			if (front->any_addr)
-				judge_own(flows, front, &had);
+			if (port->protocol == IPPROTO_UDP)
+				judge_gone_udp(flows, port, front);
 			else
-				add_judgement(flows, front, JUDGE_TRANSLATED, &had);
+				judge_gone_tcp(flows, port, front, owner);
 		}
-		free(had.v);
 	}
 }
 
@@ -417,15 +494,18 @@ static void judge_gone(struct stale_flows *flows, const struct known_service *be
 static void note_past(const struct stale_flows *flows, const struct known_port *before,
 		      struct known_port *now)
 {
-	struct targets had;
+	struct targets *had;
 
 	now->fresh = !before || (flows->unfinished && before->fresh);
 	if (!before)
 		return;
-	had = flows->unfinished ? together(&before->all, &before->left)
-				: copy_targets(&before->all);
-	now->left = without(&had, &now->all);
-	free(had.v);
+	had = flows->unfinished ? together(before->all, before->left) : targets_ref(before->all);
+	now->left = without(had, now->all);
+	targets_unref(had);
+	if (now->left->n <= LEFT_MAX + 4 * targets_count(now->all))
+		return;
+	targets_unref(take(now->left));
+	now->fresh = true;
 }
 
 static void note_service(struct stale_flows *flows, struct known_service *before,
@@ -441,7 +521,7 @@ static void note_service(struct stale_flows *flows, struct known_service *before
 		map_set(&flows->services, now->key, now);
 }
 
-bool stale_flows_prepare(struct stale_flows *flows, const struct model *model,
+bool stale_flows_prepare(struct stale_flows *flows, const struct stale_flows_rules *rules,
 			 const char *const *services, size_t n_services)
 {
 	cleanup_free struct known_service **before =
@@ -453,10 +533,10 @@ bool stale_flows_prepare(struct stale_flows *flows, const struct model *model,
 	n_old = flows->n_judgements;
 	for (size_t i = 0; i < n_services; i++) {
 		before[i] = map_get(&flows->services, services[i]);
-		note_service(flows, before[i], read_service(flows, model, services[i]));
+		note_service(flows, before[i], read_service(flows, rules, services[i]));
 	}
 	for (size_t i = 0; i < n_services; i++) {
-		judge_gone(flows, before[i]);
+		judge_gone(flows, rules, before[i]);
 		known_service_free(before[i]);
 	}
 	join_judgements(flows, n_old);
@@ -470,13 +550,13 @@ static bool judged_stale(const struct judgement *judgement, const struct conntra
 
 	switch (judgement->kind) {
 	case JUDGE_NOT_IN:
-		return !has_target(&judgement->targets, &target);
+		return !has_target(judgement->targets, &target);
 	case JUDGE_TRANSLATED:
 		return translated;
 	case JUDGE_IN:
-		return translated && has_target(&judgement->targets, &target);
+		return translated && has_target(judgement->targets, &target);
 	case JUDGE_ELSEWHERE:
-		return translated && !has_target(&judgement->targets, &target);
+		return translated && !has_target(judgement->targets, &target);
 	case JUDGE_KIND_COUNT:
 		break;
 	}

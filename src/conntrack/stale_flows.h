@@ -26,7 +26,9 @@
  * another endpoint, which knows nothing of it and answers with a reset. Where no endpoint is left it is
  * refused with an ICMP error, which an established connection outlives until it gives up sending.
  *
- * Only services with such ports are remembered, and only their addresses and endpoints.
+ * Only services with such ports are remembered, and only their addresses and endpoints. An address that a Service asks
+ * for and does not have, because it is another one's or because a gate hides external IPs, is no address of it: whatever a
+ * tenant writes, flows of other Services stay.
  */
 
 #include "base/err.h"
@@ -35,6 +37,17 @@
 struct conntrack_flow;
 struct nfnetlink_conn;
 struct stale_flows;
+
+/* What the rules of a good sync are about. */
+struct stale_flows_rules {
+	const struct model *model; /* its endpoints */
+	/* NULL: there is no such Service */
+	const struct service *(*service)(const void *arg, const char *key);
+	/* Which Service has the address and port; addr NULL: the NodePort. NULL: none */
+	const struct service *(*owner)(const void *arg, enum protocol protocol,
+				       const struct addr *addr, uint16_t port);
+	const void *arg;
+};
 
 /* terminate: for Services that do not say it themselves. */
 struct stale_flows *stale_flows_new(enum family family, enum terminate terminate);
@@ -46,17 +59,17 @@ const char *stale_flows_next(const struct stale_flows *flows, size_t *at);
 /* -- what changed is noted, then flows are judged by it, and deleted. */
 
 /*
- * Looks at services (keys) that a good sync was about. Replaces what was judged by before, or adds to
- * what was put off or could not be finished. False: no flow can be stale.
+ * Looks at services (keys, each once) that a good sync was about: all that changed, or got or lost an address. Replaces
+ * what was judged by before, or adds to what was put off or could not be finished. False: no flow can be stale.
  */
-bool stale_flows_prepare(struct stale_flows *flows, const struct model *model,
+bool stale_flows_prepare(struct stale_flows *flows, const struct stale_flows_rules *rules,
 			 const char *const *services, size_t n_services);
 bool stale_flows_judge(const struct stale_flows *flows, const struct conntrack_flow *flow);
 /* Deleting comes later: until then the next syncs add to what is judged by. */
 void stale_flows_defer(struct stale_flows *flows);
 /*
  * Judges all there are, and forgets what it judged by. Returns how many were deleted. After an error
- * nothing is forgotten: what the next sync is about is judged together with it. line: see
+ * nothing is forgotten, up to a bound: what the next sync is about is judged together with it. line: see
  * nfnetlink_ask().
  */
 int stale_flows_delete(struct stale_flows *flows, struct nfnetlink_conn *line, struct err *err);

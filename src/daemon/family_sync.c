@@ -164,6 +164,7 @@ static void add_plans(const struct family_sync *sync, struct backend_result *res
 {
 	result->services = sync->changes.n_services;
 	result->changes = &sync->changes;
+	result->plans = sync->store;
 	plan_store_count_no_local(sync->store, &result->no_local_internal,
 				  &result->no_local_external);
 	memcpy(result->conflicts, plan_store_conflicts(sync->store), sizeof(result->conflicts));

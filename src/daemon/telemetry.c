@@ -144,11 +144,34 @@ static void on_grace_over(evutil_socket_t fd attr_unused, short what attr_unused
 	forget_flows(arg);
 }
 
-static void clean_flows(struct family_telemetry *f, const char *const *services, size_t n_services)
+static const struct service *planned_service(const void *arg, const char *key)
 {
+	return plan_store_service(arg, key);
+}
+
+static const struct service *planned_owner(const void *arg, enum protocol protocol,
+					   const struct addr *addr, uint16_t port)
+{
+	return plan_store_owner(arg, &(struct destination){
+					     .node_port = !addr,
+					     .protocol = protocol,
+					     .port = port,
+					     .addr = addr ? *addr : (struct addr){0},
+				     });
+}
+
+static void clean_flows(struct family_telemetry *f, const struct plan_store *plans,
+			const char *const *services, size_t n_services)
+{
+	const struct stale_flows_rules rules = {
+		.model = f->telemetry->config.model,
+		.service = planned_service,
+		.owner = planned_owner,
+		.arg = plans,
+	};
 	int64_t now_ns = clock_now_ns();
 
-	if (!stale_flows_prepare(f->flows, f->telemetry->config.model, services, n_services))
+	if (!stale_flows_prepare(f->flows, &rules, services, n_services))
 		return;
 	stale_flows_defer(f->flows);
 	if (!f->flows_since_ns)
@@ -157,8 +180,8 @@ static void clean_flows(struct family_telemetry *f, const char *const *services,
 		 MIN(FLOWS_GRACE_NS, f->flows_since_ns + FLOWS_GRACE_MAX_NS - now_ns));
 }
 
-static void look_at(struct telemetry *telemetry, enum family family, const char *const *services,
-		    size_t n_services)
+static void look_at(struct telemetry *telemetry, enum family family, const struct plan_store *plans,
+		    const char *const *services, size_t n_services)
 {
 	struct family_telemetry *f = &telemetry->families[family];
 
@@ -168,7 +191,7 @@ static void look_at(struct telemetry *telemetry, enum family family, const char 
 		check_service(telemetry, family, services[i]);
 	service_health_open(f->ports);
 	if (n_services > 0)
-		clean_flows(f, services, n_services);
+		clean_flows(f, plans, services, n_services);
 }
 
 static void add_key(const char ***keys, size_t *capacity, size_t *n, const char *key)
@@ -192,7 +215,8 @@ static void close_ports_of_the_gone(struct telemetry *telemetry, enum family fam
 }
 
 /* Those of the model, and those that are gone from it but not from here. */
-static void look_at_all(struct telemetry *telemetry, enum family family)
+static void look_at_all(struct telemetry *telemetry, enum family family,
+			const struct plan_store *plans)
 {
 	struct family_telemetry *f = &telemetry->families[family];
 	cleanup_free const char **keys = NULL;
@@ -208,7 +232,7 @@ static void look_at_all(struct telemetry *telemetry, enum family family)
 		if (!model_service(telemetry->config.model, key))
 			add_key(&keys, &capacity, &n, key);
 	close_ports_of_the_gone(telemetry, family);
-	look_at(telemetry, family, keys, n);
+	look_at(telemetry, family, plans, keys, n);
 }
 
 static void after_success(struct telemetry *telemetry, enum family family,
@@ -217,9 +241,10 @@ static void after_success(struct telemetry *telemetry, enum family family,
 	struct family_telemetry *f = &telemetry->families[family];
 
 	if (f->all_doubtful || !result->changes)
-		look_at_all(telemetry, family);
+		look_at_all(telemetry, family, result->plans);
 	else
-		look_at(telemetry, family, result->changes->services, result->changes->n_services);
+		look_at(telemetry, family, result->plans, result->changes->services,
+			result->changes->n_services);
 	f->all_doubtful = false;
 }
 

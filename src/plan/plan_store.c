@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/arena.h"
 #include "plan/withheld.h"
 
 /*
@@ -247,8 +248,34 @@ static void change_owners(struct plan_store *store, const struct planned *planne
 		address_owners_add(&store->owners, planned->record->wanted);
 }
 
-/* Adds to what was planned those Services that get or lose what others ask for. */
-static void settle_owners(struct plan_store *store)
+static int compare_keys(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Those planned from `first` on; one whose new endpoints make no difference may be there already. */
+static void add_changes(const struct plan_store *store, size_t first, struct model_changes *changes)
+{
+	size_t n = changes->n_services, room = n + store->n_planned - first;
+	const char **services;
+
+	if (room == n)
+		return;
+	services = arena_array(changes->arena, room, sizeof(*services));
+	if (n > 0)
+		memcpy(services, changes->services, n * sizeof(*services));
+	for (size_t i = first; i < store->n_planned; i++) {
+		const char *key = store->planned[i].record->wanted->key;
+
+		if (n == 0 || !bsearch(&key, changes->services, n, sizeof(key), compare_keys))
+			services[changes->n_services++] = arena_strdup(changes->arena, key);
+	}
+	qsort(services, changes->n_services, sizeof(*services), compare_keys);
+	changes->services = services;
+}
+
+/* Adds to what was planned, and to the changes, those Services that get or lose what others ask for. */
+static void settle_owners(struct plan_store *store, struct model_changes *changes)
 {
 	size_t n = store->n_planned;
 
@@ -262,6 +289,7 @@ static void settle_owners(struct plan_store *store)
 			destination_each(judgement.plan, judge_own, &judgement);
 	}
 	address_owners_each_moved(&store->owners, judge_all, store);
+	add_changes(store, n, changes);
 }
 
 static void look_at_planned(struct plan_store *store, const struct conflicts_view *view)
@@ -348,7 +376,7 @@ void plan_store_update(struct plan_store *store, struct model_changes *ret)
 		plan_all(store, ret);
 	else
 		plan_changed(store, ret);
-	settle_owners(store);
+	settle_owners(store, ret);
 	look_for_conflicts(store, moved);
 	publish(store);
 }
@@ -407,6 +435,21 @@ void plan_store_on_conflict(struct plan_store *store, conflict_fn *fn, void *arg
 {
 	store->on_conflict = fn;
 	store->conflict_arg = arg;
+}
+
+const struct service *plan_store_service(const struct plan_store *store, const char *key)
+{
+	const struct plan_record *record = map_get(&store->records, key);
+
+	return record && record->wanted ? record->wanted->service : NULL;
+}
+
+const struct service *plan_store_owner(const struct plan_store *store,
+				       const struct destination *destination)
+{
+	bool unused;
+
+	return address_owners_of(&store->owners, destination, &unused);
 }
 
 const size_t *plan_store_conflicts(const struct plan_store *store)

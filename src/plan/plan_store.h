@@ -60,12 +60,19 @@ struct plan_store *plan_store_new(const struct settings *settings, struct model 
 struct plan_store *plan_store_free(struct plan_store *store); /* accepts NULL, returns NULL */
 /* Hears of each new conflict. */
 void plan_store_on_conflict(struct plan_store *store, conflict_fn *fn, void *arg);
-/* Hands on what was taken from the model; the caller ends it. */
+/*
+ * Hands on what was taken from the model, and adds the Services that got or lost a destination because of others; the
+ * caller ends it.
+ */
 void plan_store_update(struct plan_store *store, struct model_changes *ret);
 
 /* For who plans nothing: takes the changes, so that the model's endpoint lists are those of now. */
 void plan_store_take_only(struct model *model, enum family family);
 
+/* As of the last update: a Service that has a plan, and the one whose a destination is. NULL: none. */
+const struct service *plan_store_service(const struct plan_store *store, const char *key);
+const struct service *plan_store_owner(const struct plan_store *store,
+				       const struct destination *destination);
 /* Services that ask for what is not theirs, by kind. */
 const size_t *plan_store_conflicts(const struct plan_store *store);
 /* Service ports with a Local policy and only remote endpoints. */

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A tenant who writes any Service and slice, an outsider who sends any packet, and both: what the bystanders keep."""
 import os
+import re
 import time
 
 import pytest
 
+from lab import scrape
 from lab.topology import wait_for
 from siege import HEALTH, METRICS, slow
 from watcher import FEW
@@ -142,6 +144,37 @@ def test_an_older_tenant_takes_no_cluster_ip(siege):
     all_go(siege)
     live.check()
     anew.check()
+
+
+def flows(siege, service):
+    """What the kernel has of a bystander's cluster IP, by number: one that is deleted and made again has another."""
+    listed = siege.node.run("conntrack", "-L", "-o", "id", "-p", service.proto.lower(), "--orig-dst", service.cluster_ip[4])
+    return set(re.findall(r"\bid=(\d+)", listed))
+
+
+def clean_ups(siege):
+    name = "kubeproxy_conntrack_reconciler_sync_duration_seconds_count"
+    return scrape.values(scrape.page_of(siege.node)).get((name, (("ip_family", "IPv4"),)), 0)
+
+
+def test_a_tenant_has_no_connection_of_others_cut(siege, request):
+    """Its Service asks for a bystander's addresses and for the end of connections, comes, changes its endpoints and goes."""
+    for victim in (siege.web, siege.dns):
+        talk = siege.pods[0].talk(victim.cluster_ip[4], victim.port, victim.proto)
+        request.addfinalizer(talk.close)
+        pod, before = talk.ask().pod, flows(siege, victim)
+        assert pod and before
+        objects = siege.tenant.claim(victim, "aaa", f"cut-{victim.name}", {}, [siege.pods[3]])
+        objects[0]["metadata"]["annotations"] = {"portolan.io/terminate-connections": "endpoint-removed"}
+        left = [{**one, "endpoints": []} for one in objects[1:]]
+        for call, items in (("apply", objects), ("apply", left), ("remove", objects)):
+            count = clean_ups(siege)
+            siege.api.call(call, items=items)
+            if call == "apply" or victim.proto == "UDP":  # a Service of TCP that goes cuts nothing
+                wait_for(lambda count=count: clean_ups(siege) > count, what="flows were looked at")
+            assert before <= flows(siege, victim)
+            assert talk.ask().pod == pod
+    all_go(siege)
 
 
 def test_a_crowd_that_shares_addresses_delays_nobody(siege):

@@ -243,8 +243,8 @@ struct iptables_job *iptables_tool_start(struct iptables_tool *tool,
 	add_word(job, command->chain);
 	add_word(job, "-t");
 	add_word(job, command->table);
-	for (size_t i = 0; i < n_words; i++)
-		add_word(job, command->words[i]);
+	for (const char *const *word = command->words; word && *word; word++)
+		add_word(job, *word);
 	return job_queue(job);
 }
 

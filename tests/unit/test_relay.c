@@ -234,20 +234,27 @@ static void a_reset_of_one_side_resets_the_other_behind_its_bytes(void **state)
 	close(pair.endpoint);
 }
 
-/* As of a server that answers "too large" and closes without reading on. */
-static void an_answer_arrives_although_the_question_is_not_read(void **state)
+/* The client says as much as all buffers on the way take. */
+static void fill_buffers(const struct pair *pair)
 {
 	const size_t total = (size_t)64 << 20;
-	struct lab *lab = *state;
-	struct pair pair = open_pair(lab);
 	size_t written = 0, more;
 
-	do { /* as much as all buffers on the way take */
-		more = lab_pour(pair.client, 4, written, total);
+	do {
+		more = lab_pour(pair->client, 4, written, total);
 		written += more;
 		lab_turns(4);
 	} while (more > 0);
 	assert_true(written < total);
+}
+
+/* As of a server that answers "too large" and closes without reading on. */
+static void an_answer_arrives_although_the_question_is_not_read(void **state)
+{
+	struct lab *lab = *state;
+	struct pair pair = open_pair(lab);
+
+	fill_buffers(&pair);
 	lab_write(pair.endpoint, "413 too large");
 	close(pair.endpoint);
 	lab_expect(pair.client, "413 too large");
@@ -258,16 +265,10 @@ static void an_answer_arrives_although_the_question_is_not_read(void **state)
 /* What was on its way to an endpoint that breaks is the first to find out, and must not hide it. */
 static void half_an_answer_is_no_answer_while_the_question_is_on_its_way(void **state)
 {
-	const size_t total = (size_t)64 << 20;
 	struct lab *lab = *state;
 	struct pair pair = open_pair(lab);
-	size_t written = 0, more;
 
-	do { /* as much as all buffers on the way take */
-		more = lab_pour(pair.client, 4, written, total);
-		written += more;
-		lab_turns(4);
-	} while (more > 0);
+	fill_buffers(&pair);
 	lab_write(pair.endpoint, "half an ans");
 	lab_reset(pair.endpoint);
 	WAIT_UNTIL(count_ended(lab) == 1);

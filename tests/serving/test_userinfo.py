@@ -2,11 +2,13 @@
 """A password in the URL of an API server or of a proxy is for these alone: it is in no log line and on no page."""
 
 import json
+import os
 import sys
 
 import pytest
 
-from lab.daemon import program
+from lab.daemon import SOURCE, program
+from lab.fake_api import PORT
 from lab.host import HEALTH, METRICS, NODE
 
 #: Asks for everything that an unprivileged client can have.
@@ -15,22 +17,20 @@ PAGES = [(METRICS, path) for path in ("/metrics", "/configz", "/flagz", "/status
 SECRET = "geheim"
 #: "user:geheim", as a header has it.
 BASIC = "Basic dXNlcjpnZWhlaW0="
-PORT = 6443
-#: An API server, and a proxy, that lets nobody read anything; says how it was asked.
+#: An API server, and a proxy, that lets nobody read anything but the Node, for which a start waits; says how it was asked.
 FORBID = f"""
-import http.server, sys
-class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    def do_GET(self):
-        print(self.path, self.headers["Authorization"], self.headers["Proxy-Authorization"], file=sys.stderr, flush=True)
-        self.send_response(403)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-    def log_message(self, *_args):
-        pass
-server = http.server.ThreadingHTTPServer(("127.0.0.1", {PORT}), Handler)
+import sys, threading
+sys.path.insert(0, {os.path.join(SOURCE, "tests")!r})
+from lab import fake_api
+tell = fake_api.Handler.do_GET
+def do_GET(self):
+    print(self.path, self.headers["Authorization"], self.headers["Proxy-Authorization"], file=sys.stderr, flush=True)
+    tell(self) if "/nodes" in self.path else self.answer(403)
+fake_api.Handler.do_GET = do_GET
+fake_api.State({os.path.join(SOURCE, "src/sources/k8s.proto")!r}).apply([{{
+    "kind": "Node", "metadata": {{"name": {NODE!r}}}, "status": {{"addresses": [{{"type": "InternalIP", "address": "192.0.2.1"}}]}}}}])
 print("ready", file=sys.stderr, flush=True)
-server.serve_forever()
+threading.Event().wait()
 """
 
 

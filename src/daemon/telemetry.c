@@ -479,13 +479,10 @@ static void read_refused(struct telemetry *telemetry)
 static void set_localhost(struct proxy_metrics *proxy, const char *label,
 			  const struct backend_localhost *localhost)
 {
-	static const char *const protocols[] = {"TCP", "UDP", "SCTP"};
-
-	static_assert(ARRAY_SIZE(protocols) == PROTOCOL_COUNT, "a word for each protocol");
 	for (enum protocol i = 0; i < PROTOCOL_COUNT; i++)
 		if (localhost->counted[i])
-			proxy_metrics_set(proxy, PROXY_LOCALHOST_REJECTED, label, protocols[i],
-					  (double)localhost->rejected[i]);
+			proxy_metrics_set(proxy, PROXY_LOCALHOST_REJECTED, label,
+					  protocol_api_name(i), (double)localhost->rejected[i]);
 	if (!localhost->served)
 		return;
 	proxy_metrics_set(proxy, PROXY_LOCALHOST_LISTENERS, label, "",

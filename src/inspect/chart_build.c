@@ -299,16 +299,11 @@ static void add_entries(struct builder *b, const struct port_part *part)
 
 static const char *port_title(struct builder *b, const struct port_plan *plan)
 {
-	static const char *const protocols[] = {
-		[PROTOCOL_TCP] = "TCP",
-		[PROTOCOL_UDP] = "UDP",
-		[PROTOCOL_SCTP] = "SCTP",
-	};
 	const struct service_port *port = plan->port;
 
 	return arena_printf(b->chart->arena, "%s%s%s  %u/%s", plan->service->key,
 			    *port->name ? ":" : "", port->name, port->port,
-			    protocols[port->protocol]);
+			    protocol_api_name(port->protocol));
 }
 
 static const char *port_note(struct builder *b, const struct service *service)

@@ -21,11 +21,17 @@ uint8_t protocol_number(enum protocol protocol)
 	return numbers[protocol];
 }
 
+static const char *const api_names[] = {"TCP", "UDP", "SCTP"};
+
+_Static_assert(ARRAY_SIZE(api_names) == PROTOCOL_COUNT, "a name for each protocol");
+
+const char *protocol_api_name(enum protocol protocol)
+{
+	return api_names[protocol];
+}
+
 int protocol_parse(const char *name, enum protocol *ret)
 {
-	static const char *const api_names[] = {"TCP", "UDP", "SCTP"};
-
-	_Static_assert(ARRAY_SIZE(api_names) == PROTOCOL_COUNT, "a name for each protocol");
 	return word_parse(name, api_names, ret) ? 0 : -EINVAL;
 }
 

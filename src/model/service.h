@@ -20,6 +20,7 @@ enum protocol {
 };
 
 const char *protocol_name(enum protocol protocol);        /* "tcp" */
+const char *protocol_api_name(enum protocol protocol);    /* "TCP" */
 uint8_t protocol_number(enum protocol protocol);          /* IPPROTO_* */
 int protocol_parse(const char *name, enum protocol *ret); /* "TCP"; -EINVAL for others */
 
